@@ -1,0 +1,118 @@
+"""An action is carried out step by step; each step's intent is committed before it and its outcome after it."""
+
+from enum import StrEnum
+from typing import Literal
+
+from pydantic import AwareDatetime
+
+from bot.model.plan import Grant, Plan
+from bot.model.value import RunId, Value
+
+
+class StepName(StrEnum):
+    """The steps of a relaunch, in their order."""
+
+    VERIFY = "verify"
+    """Read the world anew, rebuild the plan, compare digests."""
+    STOP = "stop"
+    """Stop the old job if it is not terminal, and see it terminal."""
+    SUBMIT = "submit"
+    """Submit exactly once and learn the job id."""
+    CONFIRM = "confirm"
+    """See exactly one live job of the run."""
+    STABILISE = "stabilise"
+    """120 s after the submission: it has not died at once."""
+    RESTORE = "restore"
+    """It loaded the planned checkpoint and its training loop has begun."""
+
+
+RELAUNCH_STEPS = tuple(StepName)
+
+
+class Done(Value):
+    kind: Literal["done"] = "done"
+    detail: str
+
+
+class Refused(Value):
+    """It was not done and the world is as before; the action ends here."""
+
+    kind: Literal["refused"] = "refused"
+    detail: str
+
+
+class Uncertain(Value):
+    """It may or may not have happened: the world must be asked before anything else."""
+
+    kind: Literal["uncertain"] = "uncertain"
+    detail: str
+
+
+class Waiting(Value):
+    """Not yet: ask again later. Only for steps that watch and change nothing."""
+
+    kind: Literal["waiting"] = "waiting"
+    detail: str
+
+
+type StepOutcome = Done | Refused | Uncertain | Waiting
+
+
+class StepRecord(Value):
+    """One row of the actions' ledger."""
+
+    step: StepName
+    intent_at: AwareDatetime
+    outcome: StepOutcome | None = None
+    """None between intent and outcome; after a crash, resolved by asking the world."""
+    outcome_at: AwareDatetime | None = None
+
+    @property
+    def is_done(self) -> bool:
+        return isinstance(self.outcome, Done)
+
+
+class ActionState(StrEnum):
+    GRANTED = "granted"
+    """To be carried out, or under way."""
+    DONE = "done"
+    FAILED = "failed"
+    """Refused by the world or by a guard; nothing further is done."""
+    VOID = "void"
+    """The rebuilt plan differs from the granted one; nothing was done."""
+
+
+class Action(Value):
+    """One granted plan on its way to being done."""
+
+    number: int
+    run_id: RunId
+    plan: Plan
+    grant: Grant
+    state: ActionState = ActionState.GRANTED
+    records: tuple[StepRecord, ...] = ()
+    job_submitted_at: AwareDatetime | None = None
+    """When the orchestrator says the new job was submitted."""
+    noted: str = ""
+
+    def record(self, step: StepName) -> StepRecord | None:
+        """Return the newest record of a step, None when it was never begun."""
+        return next((r for r in reversed(self.records) if r.step is step), None)
+
+    @property
+    def next_step(self) -> StepName | None:
+        """The first step that is not done; None when all are."""
+        return next((s for s in RELAUNCH_STEPS if not ((r := self.record(s)) and r.is_done)), None)
+
+    def begun(self, step: StepName, at: AwareDatetime) -> "Action":
+        """Return the action with the intent of a step noted."""
+        return self.model_copy(update={"records": (*self.records, StepRecord(step=step, intent_at=at))})
+
+    def ended(self, step: StepName, outcome: StepOutcome, at: AwareDatetime) -> "Action":
+        """Return the action with the outcome of its begun step noted."""
+        last = self.record(step)
+        if last is None:
+            msg = f"step {step} of action {self.number} has an outcome but no intent"
+            raise AssertionError(msg)
+        closed = last.model_copy(update={"outcome": outcome, "outcome_at": at})
+        return self.model_copy(update={"records": tuple(closed if r is last else r for r in self.records)})

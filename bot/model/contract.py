@@ -1,0 +1,256 @@
+"""What a run's owner promised at launch: ``runs/RUN_ID.toml`` (the procedures call it the launch record)."""
+
+import hashlib
+import json
+import shlex
+from datetime import timedelta
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import Field, StringConstraints, field_validator, model_validator
+
+from bot.model.durations import Duration
+from bot.model.value import JobId, PersonName, RunId, Value
+
+RUN_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+PRODUCTION_FLOPS = 1e22
+"""The procedure's guideline: above it a run is production (manage-hero-run, "Use this skill only when")."""
+
+_SHELL_OPERATORS = frozenset({"&&", "||", ";", "|", "&", ">", ">>", "<"})
+
+
+class Basis(StrEnum):
+    """How a value came to be known; an inferred one is shown as inferred wherever it is shown."""
+
+    STATED = "stated"
+    INFERRED = "inferred"
+    MEASURED = "measured"
+
+
+class RunKind(StrEnum):
+    PRODUCTION = "production"
+    DIAGNOSTIC = "diagnostic"
+
+
+class TrackerContract(Value):
+    """Where metrics are tracked under which identity."""
+
+    mode: str = "disabled"
+    entity: str | None = None
+    project: str | None = None
+    id: str | None = None
+    name: str | None = None
+    resume: str | None = None
+
+
+class IrisContract(Value):
+    """The run is an Iris job; the controller is in the settings."""
+
+    kind: Literal["iris"]
+    job_id: JobId
+    """The job to watch, ``/user/name``: the coordinator where there is one; its children are watched with it."""
+
+    @field_validator("job_id")
+    @classmethod
+    def _is_canonical(cls, value: JobId) -> JobId:
+        parts = value.split("/")
+        if len(parts) != 3 or parts[0] or not parts[1] or not parts[2]:  # noqa: PLR2004 - "", user, name
+            msg = f"{value!r} is no Iris job id; write it as /USER/JOB"
+            raise ValueError(msg)
+        return value
+
+
+class LocalContract(Value):
+    """The run is a supervised process group on Hero's own machine."""
+
+    kind: Literal["local"]
+    directory: str
+    """Where jobs keep their state and output; one directory a job below it."""
+
+    @property
+    def job_id(self) -> None:
+        """A local run has no job until Hero launches one."""
+        return
+
+
+class ChannelsContract(Value):
+    """Where people talk about this run. What is missing Hero opens itself and remembers."""
+
+    github_issue: int | None = None
+    slack_thread: str | None = None
+    """``ts`` of the thread's root."""
+    discord_thread: str | None = None
+
+
+class CadenceContract(Value):
+    """How often to look (manage-hero-run, "Babysitting"; babysit-job, "Cadence and Tooling Notes")."""
+
+    check: Duration | None = None
+    """None: the settings' ``[bot] cadence``, 15 minutes by default."""
+    after_submit: Duration = timedelta(seconds=120)
+    """One look this long after a submission, for an immediate failure."""
+    steady: Duration = timedelta(seconds=570)
+    """Between looks at a job that is only being babysat (a diagnostic)."""
+    stabilise: Duration = timedelta(seconds=120)
+    """How long a relaunched job is given before it counts as not dying at once."""
+
+    @model_validator(mode="after")
+    def _are_positive(self) -> Self:
+        for name in ("check", "after_submit", "steady", "stabilise"):
+            value = getattr(self, name)
+            if value is not None and value <= timedelta():
+                msg = f"{name} must be longer than zero"
+                raise ValueError(msg)
+        return self
+
+
+class MetricsContract(Value):
+    """Where this run's figures are and what they are called there."""
+
+    file: str | None = None
+    """A JSONL file that the trainer appends one object a logged step to; relative to ``checkout``."""
+    step: str = "step"
+    loss: str = "loss"
+    grad_norm: str = "grad_norm"
+    tokens_per_second: str = "tokens_per_second"
+    step_time_s: str = "step_time_s"
+    lr: str = "lr"
+    timestamp: str = "timestamp"
+
+
+class RetentionContract(Value):
+    resume: int = 1
+    milestones: tuple[int, ...] = ()
+
+
+class MilestonesContract(Value):
+    """At which steps people are told that the run got there."""
+
+    every: int | None = Field(default=None, gt=0)
+    steps: tuple[int, ...] = ()
+
+
+class Contract(Value):
+    """A run's contract. A command may hold secrets: it is never shown, logged or stored unscrubbed."""
+
+    run_id: Annotated[RunId, StringConstraints(pattern=RUN_ID_PATTERN)]
+    kind: RunKind | None = None
+    model_flops: float | None = Field(default=None, gt=0)
+    params: float | None = Field(default=None, gt=0)
+    tokens: float | None = Field(default=None, gt=0)
+    dri: PersonName
+    deputies: tuple[PersonName, ...] = ()
+    owner: PersonName | None = None
+    command: tuple[str, ...] = Field(min_length=1, repr=False)
+    """argv, or one line in the file; the exact command that submits (and resubmits) the run."""
+    environment: dict[str, str] = Field(default={}, repr=False)
+    """Set for the submit command in addition to Hero's own environment, e.g. ``IRIS_USER``."""
+    checkout: str = "."
+    """Where the command is run; relative paths of this file are below it."""
+    source_sha: str | None = None
+    dirty_approved: bool = False
+    bundle: str | None = None
+    hardware: str | None = None
+    output_root: str
+    checkpoint_roots: tuple[str, ...] = ()
+    """Directories of ``step-N``; by default ``<output_root>/checkpoints`` and ``resume_root``."""
+    resume_root: str | None = None
+    export_root: str | None = None
+    traces_root: str | None = None
+    session_root: str | None = None
+    spill: str | None = None
+    datasets: tuple[str, ...] = ()
+    retention: RetentionContract = RetentionContract()
+    checkpoint_bytes: int | None = None
+    initialize_from: str | None = None
+    final_step: int | None = Field(default=None, gt=0)
+    final_step_source: str = ""
+    """How the final step was found, e.g. ``config trainer.num_train_steps``."""
+    basis: dict[str, Basis] = {}
+    """The fields that are not simply stated."""
+    tracker: TrackerContract = TrackerContract()
+    orchestrator: Annotated[IrisContract | LocalContract, Field(discriminator="kind")]
+    channels: ChannelsContract = ChannelsContract()
+    cadence: CadenceContract = CadenceContract()
+    milestones: MilestonesContract = MilestonesContract()
+    metrics: MetricsContract = MetricsContract()
+    trial: dict[str, Any] = {}
+    """Kept for the trial of a change; not read yet."""
+    thresholds: dict[str, dict[str, Any]] = {}
+    """Per check id: the thresholds that differ from the check's defaults."""
+
+    @field_validator("command", mode="before")
+    @classmethod
+    def _split_line(cls, raw: object) -> object:
+        if not isinstance(raw, str):
+            return raw
+        try:
+            words = shlex.split(raw, comments=False)
+        except ValueError as error:
+            msg = f"the command line cannot be split into arguments ({error}); quote it as for sh, or give a list"
+            raise ValueError(msg) from None
+        operators = [word for word in words if word in _SHELL_OPERATORS]
+        if operators:
+            msg = (
+                f"the command holds the shell operator {operators[0]!r}, and Hero runs it without a shell; "
+                "use `checkout` for cd, [environment] for variables, and a script for the rest"
+            )
+            raise ValueError(msg)
+        return tuple(words)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lift_assignments(cls, raw: Any) -> Any:
+        """Move leading ``NAME=value`` words of the command into the environment, as a shell would."""
+        if not isinstance(raw, dict) or not isinstance(raw.get("command"), str):
+            return raw
+        line = raw["command"].strip()
+        environment = dict(raw.get("environment") or {})
+        try:
+            words = shlex.split(line)
+        except ValueError:
+            return raw
+        while words and "=" in words[0] and words[0].split("=", 1)[0].isidentifier():
+            name, value = words.pop(0).split("=", 1)
+            environment[name] = value
+        return {
+            **raw,
+            "command": tuple(words) if environment and not _has_operator(words) else line,
+            "environment": environment,
+        }
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """All directories in which checkpoints are looked for, each once."""
+        given = self.checkpoint_roots or (f"{self.output_root.rstrip('/')}/checkpoints",)
+        return tuple(dict.fromkeys((*given, *((self.resume_root,) if self.resume_root else ()))))
+
+    @property
+    def effective_kind(self) -> RunKind:
+        """Production unless it is stated or computed to be a bounded diagnostic; doubt counts as production."""
+        if self.kind is not None:
+            return self.kind
+        flops = self.model_flops or (6 * self.params * self.tokens if self.params and self.tokens else None)
+        return RunKind.DIAGNOSTIC if flops is not None and flops < PRODUCTION_FLOPS else RunKind.PRODUCTION
+
+    def basis_of(self, field: str) -> Basis:
+        return self.basis.get(field, Basis.STATED)
+
+    @property
+    def command_sha256(self) -> str:
+        """Digest of what would really be run: arguments, added environment and directory."""
+        content = json.dumps([list(self.command), sorted(self.environment.items()), self.checkout])
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    @property
+    def config_digest(self) -> str:
+        """SHA-256 over everything that shapes what would be launched; channels and thresholds do not."""
+        shaping = self.model_dump(
+            mode="json",
+            exclude={"channels", "cadence", "thresholds", "milestones", "metrics", "deputies", "owner", "basis"},
+        )
+        return hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()
+
+
+def _has_operator(words: list[str]) -> bool:
+    return any(word in _SHELL_OPERATORS for word in words)

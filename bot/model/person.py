@@ -1,0 +1,79 @@
+"""People, and who is speaking. Authority hangs on platform user ids, never on names (field report R40)."""
+
+from enum import StrEnum
+
+from pydantic import AwareDatetime
+
+from bot.model.reading import Reading
+from bot.model.value import PersonName, Value
+
+
+class Platform(StrEnum):
+    """Where a person can speak from."""
+
+    SLACK = "slack"
+    GITHUB = "github"
+    CONSOLE = "console"
+
+
+class Person(Value):
+    """One ``[people.NAME]`` table: the accounts that are this person."""
+
+    name: PersonName
+    slack: str | None = None
+    """Slack user id, ``U…``; ids outlive renaming."""
+    github: str | None = None
+    """GitHub login, compared without case."""
+    github_id: int | None = None
+    """GitHub's numeric user id; when given it decides instead of the login, since a login can be renamed and reused."""
+    discord: str | None = None
+    email: str | None = None
+    console: bool = False
+    """Whether whoever sits at Hero's own terminal is this person."""
+
+
+class Standing(Value):
+    """What the platform says about an account at the moment it speaks."""
+
+    is_member: bool
+    """An active, full member of our own workspace or repository: not deleted, no guest, no stranger."""
+    is_bot: bool
+    detail: str = ""
+
+
+class Actor(Value):
+    """Whoever did something on a platform, as the platform itself names them."""
+
+    platform: Platform
+    user_id: str
+    """Slack user id, GitHub numeric id as text, or the operating system's user on the console."""
+    login: str = ""
+    """GitHub login; empty elsewhere."""
+    display_name: str = ""
+    """For messages only: free text that anybody can set."""
+    is_bot: bool = False
+
+
+class IdentifiedActor(Value):
+    """An actor and what their platform said of them just now."""
+
+    actor: Actor
+    standing: Reading[Standing]
+    at: AwareDatetime
+
+
+def find_people(actor: Actor, people: tuple[Person, ...]) -> tuple[Person, ...]:
+    """Return everyone the account may be: one is a match, none or two is a refusal."""
+    match actor.platform:
+        case Platform.SLACK:
+            return tuple(p for p in people if p.slack is not None and p.slack == actor.user_id)
+        case Platform.GITHUB:
+            return tuple(p for p in people if _is_github_account(p, actor))
+        case Platform.CONSOLE:
+            return tuple(p for p in people if p.console)
+
+
+def _is_github_account(person: Person, actor: Actor) -> bool:
+    if person.github_id is not None:
+        return str(person.github_id) == actor.user_id
+    return person.github is not None and person.github.casefold() == actor.login.casefold()

@@ -1,0 +1,75 @@
+"""What Hero remembers of a run, and what a handler decides about it. Handlers are functions from one to the other."""
+
+from bot.model.action import Action
+from bot.model.audit import AuditEntry
+from bot.model.delivery import ChannelName, Posted, Target
+from bot.model.incident import Incident
+from bot.model.plan import Request
+from bot.model.run import Instance, Run
+from bot.model.update import Update
+from bot.model.value import CheckId, RunId, Value
+
+
+class Record(Value):
+    """Everything that is remembered of one run, as one transaction saw it."""
+
+    run: Run
+    instances: tuple[Instance, ...] = ()
+    """Oldest first, the newest 50."""
+    incidents: tuple[Incident, ...] = ()
+    """Those not resolved."""
+    requests: tuple[Request, ...] = ()
+    """Every open one and the newest 20 others, oldest first."""
+    actions: tuple[Action, ...] = ()
+    """Every granted (unfinished) one and the newest 20 others, oldest first."""
+    memories: dict[CheckId, str] = {}
+    posted: tuple[Posted, ...] = ()
+    next_incident: int = 1
+    """Numbers that are free in this transaction; counted over all runs, since people say ``R7`` without a run."""
+    next_request: int = 1
+    next_action: int = 1
+
+    @property
+    def run_id(self) -> RunId:
+        return self.run.run_id
+
+    @property
+    def instance(self) -> Instance | None:
+        return self.instances[-1] if self.instances else None
+
+    @property
+    def active_action(self) -> Action | None:
+        """The action that is being carried out; there is never a second one of the same run."""
+        return next((a for a in self.actions if a.state == "granted"), None)
+
+    @property
+    def open_request(self) -> Request | None:
+        """The newest request that waits for an answer."""
+        return next((r for r in reversed(self.requests) if r.state == "open"), None)
+
+    def posted_at(self, channel: ChannelName, slot: str) -> Posted | None:
+        return next((p for p in self.posted if p.channel is channel and p.slot == slot), None)
+
+
+class Telling(Value):
+    """One update to be told; the store makes one delivery of it for each channel."""
+
+    update: Update
+    key: str
+    """Unique for this piece of news, so that deciding the same thing twice tells it once."""
+    channels: tuple[ChannelName, ...]
+    target: Target = Target()
+
+
+class Decision(Value):
+    """What one event changes, committed in one transaction. Empty when nothing is new."""
+
+    run: Run | None = None
+    instances: tuple[Instance, ...] = ()
+    """New or changed ones, by number."""
+    incidents: tuple[Incident, ...] = ()
+    requests: tuple[Request, ...] = ()
+    actions: tuple[Action, ...] = ()
+    memories: dict[CheckId, str] = {}
+    tell: tuple[Telling, ...] = ()
+    audit: tuple[AuditEntry, ...] = ()

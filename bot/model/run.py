@@ -1,0 +1,87 @@
+"""A run and its launches, as Hero remembers them."""
+
+from datetime import timedelta
+from enum import StrEnum
+
+from pydantic import AwareDatetime
+
+from bot.model.value import JobId, RunId, Value
+
+
+class RunState(StrEnum):
+    """What people are told a run does."""
+
+    UNKNOWN = "unknown"
+    """Not looked at yet, or what was read does not tell."""
+    PENDING = "pending"
+    RUNNING = "running"
+    FAILED = "failed"
+    """The job ended and the run is not complete."""
+    RELAUNCHING = "relaunching"
+    COMPLETED = "completed"
+    """The job succeeded and the final step was seen."""
+    ENDED_SHORT = "ended_short"
+    """The orchestrator says success, but the final step or its checkpoint was not seen."""
+    STOPPED = "stopped"
+    """Somebody ended the job on purpose."""
+    BLOCKED = "blocked"
+    """Its contract cannot be read; nothing is done until it can."""
+
+
+class Instance(Value):
+    """One launched attempt of a run."""
+
+    run_id: RunId
+    number: int
+    """0 for the first one that Hero saw, then counting up; also the restart count."""
+    job_id: JobId
+    submitted_at: AwareDatetime | None
+    """As the orchestrator says; None until it was asked. Together with job_id it tells namesakes apart."""
+    launched_at: AwareDatetime
+    """When Hero saw or made the launch."""
+    command: tuple[str, ...] = ()
+    """The submit command with secrets scrubbed; empty for a launch that Hero did not make."""
+    source_sha: str | None = None
+    config_digest: str | None = None
+    """SHA-256 over the contract's fields that shape training; tells what changed between two launches."""
+    from_step: int | None = None
+    """The step of the checkpoint it was launched from; None when that is not known."""
+    ended_at: AwareDatetime | None = None
+    exit_code: int | None = None
+
+
+class Progress(Value):
+    """The newest figures seen of a run, for people; checks keep memories of their own."""
+
+    step: int | None = None
+    step_at: AwareDatetime | None = None
+    loss: float | None = None
+    tokens_per_second: float | None = None
+    checkpoint_step: int | None = None
+    steps_per_s: float | None = None
+    """Smoothed over the instance's recent checks."""
+
+    def eta(self, final_step: int | None) -> timedelta | None:
+        """Time left to the final step at the recent pace; None when either is unknown."""
+        if self.step is None or not self.steps_per_s or final_step is None or self.step >= final_step:
+            return None
+        seconds = (final_step - self.step) / self.steps_per_s
+        return timedelta(seconds=seconds) if seconds < 10 * 365 * 86400 else None
+
+
+class Run(Value):
+    """What Hero knows of one run between two checks."""
+
+    run_id: RunId
+    state: RunState = RunState.UNKNOWN
+    progress: Progress = Progress()
+    last_checked_at: AwareDatetime | None = None
+    last_told_at: AwareDatetime | None = None
+    """When people last heard of this run through a new message; a routine status is due 24 h later."""
+    metrics_cursor: str = ""
+    gaps: tuple[str, ...] = ()
+    """The sources that were Unknown at the last check, each with its reason."""
+    milestone_step: int | None = None
+    """The last milestone that was told."""
+    blocked_reason: str = ""
+    is_paused: bool = False

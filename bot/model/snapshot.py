@@ -1,0 +1,110 @@
+"""All readings of one run at one moment."""
+
+from enum import StrEnum
+
+from pydantic import AwareDatetime, ConfigDict
+
+from bot.model.job import Job
+from bot.model.reading import Known, Reading
+from bot.model.run import Instance
+from bot.model.value import RunId, Value
+
+
+class Source(StrEnum):
+    """The readings a snapshot is made of; checks name what they need with these words."""
+
+    JOBS = "jobs"
+    LOG = "log"
+    METRICS = "metrics"
+    CHECKPOINTS = "checkpoints"
+
+
+class LogLine(Value):
+    """One line that the run printed."""
+
+    text: str
+    at: AwareDatetime | None = None
+    task: str | None = None
+    attempt: int | None = None
+
+
+class LogTail(Value):
+    """The newest lines of the current instance, oldest first."""
+
+    lines: tuple[LogLine, ...]
+    is_cut: bool
+    """Whether older lines of this instance exist that are not here."""
+
+    @property
+    def text(self) -> str:
+        return "\n".join(line.text for line in self.lines)
+
+
+class MetricRow(Value):
+    """What the trainer logged at one optimizer step. Values may be NaN or infinite: that is what we look for."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_inf_nan="constants")
+
+    step: int
+    values: dict[str, float]
+    """By the words of the contract's ``[metrics]``: loss, grad_norm, tokens_per_second, step_time_s, lr …"""
+    at: AwareDatetime | None = None
+
+
+class Metrics(Value):
+    """Rows of the current instance that were not handed out before, in the order in which they were logged."""
+
+    rows: tuple[MetricRow, ...]
+    cursor: str = ""
+    """Where the next read goes on; opaque to everyone but the source."""
+    unreadable: int = 0
+    """How many lines looked like metrics and could not be read; never silently dropped."""
+
+
+class Checkpoint(Value):
+    """One ``step-N`` directory."""
+
+    step: int
+    """The number of the directory's name, as a number: step-0900000 comes after step-100000 (field report R23)."""
+    path: str
+    is_complete: bool
+    """Its ``metadata.json`` parses and names this very step."""
+    is_temporary: bool = False
+    saved_at: AwareDatetime | None = None
+    fault: str = ""
+    """Why it does not count as complete."""
+
+
+class Snapshot(Value):
+    """Everything that was read about one run at one moment; ``at`` is the only now that checks know."""
+
+    run_id: RunId
+    at: AwareDatetime
+    instance: Instance | None
+    """The launch that Hero believes is current; None before the first one was seen."""
+    jobs: Reading[tuple[Job, ...]]
+    """The current job first, then its children; Known(()) when the orchestrator answered that there is no such job."""
+    log: Reading[LogTail]
+    metrics: Reading[Metrics]
+    checkpoints: Reading[tuple[Checkpoint, ...]]
+    """All candidates in all roots, by step ascending; unparsable names are left out and named in the log."""
+
+    def reading(self, source: Source) -> Reading[object]:
+        """Return the reading that goes by this name."""
+        return {
+            Source.JOBS: self.jobs,
+            Source.LOG: self.log,
+            Source.METRICS: self.metrics,
+            Source.CHECKPOINTS: self.checkpoints,
+        }[source]  # type: ignore[return-value]  # Known is invariant for mypy, and nobody writes through this one
+
+    @property
+    def job(self) -> Job | None:
+        """The run's own job when it is known to exist; None is *not* proof of absence, look at ``jobs`` for that."""
+        return self.jobs.value[0] if isinstance(self.jobs, Known) and self.jobs.value else None
+
+
+def newest_complete(checkpoints: tuple[Checkpoint, ...]) -> Checkpoint | None:
+    """Return the complete checkpoint with the highest step; among equals the permanent one, then by path."""
+    complete = [c for c in checkpoints if c.is_complete]
+    return max(complete, key=lambda c: (c.step, not c.is_temporary, c.path), default=None)

@@ -1,0 +1,393 @@
+"""Typed configuration: one frozen tree from ``hero.toml`` and the environment, loaded once and handed down in pieces.
+
+Every value can be overridden by an environment variable ``HERO_<SECTION>__<KEY>``. Secrets come from the environment or
+from files named by ``<key>_file``, never from the TOML itself.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Literal, Self
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from bot.errors import ConfigurationError
+from bot.model.durations import Duration
+from bot.model.person import Person
+from bot.model.value import PersonName
+
+
+class Section(BaseModel):
+    """One table of ``hero.toml``."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
+
+
+class ServiceSection(Section):
+    """A service that is asked over the network."""
+
+    deadline: Duration = timedelta(seconds=20)
+    """How long one question may take before its answer is Unknown."""
+
+    threads: int = Field(default=4, gt=0, le=64)
+    """Worker threads for this service's blocking client; its own, so that it starves nobody else."""
+
+
+class BotSettings(Section):
+    """``[bot]``: Hero itself."""
+
+    database: str = "sqlite:///hero.db"
+    """Where everything is remembered: ``sqlite:///PATH``."""
+
+    runs: Path = Path("runs")
+    """The directory of contracts, one ``RUN_ID.toml`` a run; relative to the configuration file."""
+
+    cadence: Duration = timedelta(minutes=15)
+    """How often a run is checked whose contract does not say (manage-hero-run, "Operating Model")."""
+
+    http: str = Field(default="127.0.0.1:8080", pattern=r"^\S+:\d{1,5}$")
+    """``HOST:PORT`` where health, status and Slack's HTTP mode are served; port 0 lets the system choose."""
+
+    timezone: str = "UTC"
+    """In which people read times; inside, all is UTC."""
+
+    check_deadline: Duration = timedelta(seconds=120)
+    """Hard limit of one check of one run; a check that hangs is cut off here and the next one is due as usual."""
+
+    jitter: Duration = timedelta(seconds=15)
+    """Checks are spread by up to this much, at most a tenth of the cadence, so that runs do not ask in step."""
+
+    request_expires: Duration = timedelta(hours=24)
+    """How long a request waits for its answer."""
+
+    request_reminder: Duration = timedelta(hours=4)
+    """How often an unanswered request is brought up again."""
+
+    status_every: Duration = timedelta(hours=24)
+    """A routine status goes out when nothing else was told for so long (manage-hero-run, "Run Record")."""
+
+    step_deadline: Duration = timedelta(minutes=10)
+    """How long one step of an action may take, e.g. for a stopped job to be seen terminal."""
+
+    restore_deadline: Duration = timedelta(minutes=60)
+    """How long a relaunched job may take until it has loaded its checkpoint and trains."""
+
+    posts_per_minute: int = Field(default=20, gt=0)
+    """Loop guard: the most new messages in one thread in a minute, whatever the trigger."""
+
+    poll: Duration = timedelta(seconds=5)
+    """How often an action that waits for the world looks again."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is written to the log."""
+
+    @field_validator("timezone")
+    @classmethod
+    def _exists(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError):
+            msg = f"{value!r} is no time zone; write it as America/Los_Angeles or UTC"
+            raise ValueError(msg) from None
+        return value
+
+
+class SlackSettings(ServiceSection):
+    """``[slack]``."""
+
+    bot_token: SecretStr | None = None
+    """``xoxb-…``; from HERO_SLACK__BOT_TOKEN or ``bot_token_file``."""
+
+    bot_token_file: Path | None = None
+    """A file that holds the bot token and nothing else."""
+
+    app_token: SecretStr | None = None
+    """``xapp-…`` with connections:write, for Socket Mode."""
+
+    app_token_file: Path | None = None
+    """A file that holds the app token."""
+
+    signing_secret: SecretStr | None = None
+    """For HTTP mode: what Slack signs its requests with."""
+
+    signing_secret_file: Path | None = None
+    """A file that holds the signing secret."""
+
+    mode: Literal["socket", "http"] = "socket"
+    """How Slack reaches Hero: a socket that Hero opens, or requests to ``/slack/events``."""
+
+    channel: str | None = None
+    """Channel id (``C…``) where each run gets its thread."""
+
+    base_url: str = "https://slack.com/api/"
+    """Where the Web API is; GovSlack and proxies need another."""
+
+    quiet_limit: Duration = timedelta(minutes=5)
+    """A socket without any sign of life for so long counts as deaf and is replaced."""
+
+    catch_up: Duration = timedelta(seconds=60)
+    """How often watched threads are read from the stored cursor, so that a reply that no event told of still counts."""
+
+    @model_validator(mode="after")
+    def _has_what_its_mode_needs(self) -> Self:
+        if self.bot_token is None:
+            return self
+        if self.channel is None:
+            msg = "channel is missing; give the id of the channel for runs, C…"
+            raise ValueError(msg)
+        if self.mode == "socket" and self.app_token is None:
+            msg = 'app_token is missing for mode = "socket"; set HERO_SLACK__APP_TOKEN or app_token_file'
+            raise ValueError(msg)
+        if self.mode == "http" and self.signing_secret is None:
+            msg = 'signing_secret is missing for mode = "http"; set HERO_SLACK__SIGNING_SECRET or signing_secret_file'
+            raise ValueError(msg)
+        return self
+
+
+class GitHubSettings(ServiceSection):
+    """``[github]``."""
+
+    token: SecretStr | None = None
+    """A token that may write issues of the repository; from HERO_GITHUB__TOKEN or ``token_file``."""
+
+    token_file: Path | None = None
+    """A file that holds the token."""
+
+    repository: str | None = Field(default=None, pattern=r"^[^/\s]+/[^/\s]+$")
+    """``owner/name`` of the repository that holds the runs' issues."""
+
+    base_url: str = "https://api.github.com"
+    """Where the REST API is; GitHub Enterprise: https://HOST/api/v3."""
+
+    poll: Duration = timedelta(seconds=60)
+    """How often issue comments are read for answers."""
+
+    comments_per_day: int = Field(default=40, gt=0)
+    """The most new comments on one issue in a day; past it, news goes into the live status alone and that is said."""
+
+    @model_validator(mode="after")
+    def _has_repository(self) -> Self:
+        if self.token is not None and self.repository is None:
+            msg = "repository is missing; write it as OWNER/NAME"
+            raise ValueError(msg)
+        return self
+
+
+class IrisSettings(ServiceSection):
+    """``[iris]``: the orchestrator, through its RPC when ``controller_url`` is given, else through its CLI."""
+
+    controller_url: str | None = None
+    """http(s) address of the controller."""
+
+    config: Path | None = None
+    """The cluster's configuration file, for ``iris --config``."""
+
+    cluster: str | None = None
+    """The cluster's name, for ``iris --cluster``."""
+
+    cli: str = "iris"
+    """How the CLI is called; may hold several words, e.g. ``uv run iris``."""
+
+    token: SecretStr | None = None
+    """Sent as a bearer token to the controller."""
+
+    token_file: Path | None = None
+    """A file that holds the token."""
+
+    submit_deadline: Duration = timedelta(seconds=180)
+    """How long a submission may take before its result counts as uncertain and the controller is asked."""
+
+    log_lines: int = Field(default=3000, gt=0, le=20000)
+    """How many of the newest log lines of the current instance are read."""
+
+    client_age_warning: Duration = timedelta(days=10)
+    """The controller refuses submissions of a client older than 14 days; Hero warns from this age on."""
+
+
+class HeartbeatSettings(Section):
+    """``[heartbeat]``: something outside that notices when Hero is dead."""
+
+    url: str | None = None
+    """Asked with GET every ``every``; healthchecks and Grafana OnCall have such."""
+
+    every: Duration = timedelta(seconds=60)
+    """How often."""
+
+
+class PersonSettings(Section):
+    """``[people.NAME]``: the accounts of one person."""
+
+    slack: str | None = Field(default=None, pattern=r"^[UW][A-Z0-9]+$")
+    """Slack user id, ``U…``, never a name."""
+
+    discord: str | None = None
+    """Discord user id."""
+
+    github: str | None = None
+    """GitHub login."""
+
+    github_id: int | None = None
+    """GitHub's numeric user id; decides instead of the login when given."""
+
+    email: str | None = None
+    """Mail address."""
+
+    console: bool = False
+    """Whether whoever sits at Hero's own terminal is this person; for a box of one's own and the demo."""
+
+
+_SECRETS: Mapping[str, tuple[str, ...]] = {
+    "slack": ("bot_token", "app_token", "signing_secret"),
+    "github": ("token",),
+    "iris": ("token",),
+}
+
+
+class Settings(BaseSettings):
+    """The whole tree."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="HERO_",
+        env_nested_delimiter="__",
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
+    )
+
+    bot: BotSettings = BotSettings()
+    slack: SlackSettings = SlackSettings()
+    github: GitHubSettings = GitHubSettings()
+    iris: IrisSettings = IrisSettings()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
+    console: bool = False
+    """Whether the conversation is also held in the terminal that Hero runs in."""
+    people: dict[PersonName, PersonSettings] = {}
+    """Who may be named as DRI, deputy or owner in contracts."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic's
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let the environment win over the file, which arrives as init values."""
+        return env_settings, init_settings
+
+    @property
+    def persons(self) -> tuple[Person, ...]:
+        return tuple(Person(name=name, **person.model_dump()) for name, person in self.people.items())
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret value, for the redactor."""
+        found = (getattr(getattr(self, section), key) for section, keys in _SECRETS.items() for key in keys)
+        return tuple(secret.get_secret_value() for secret in found if secret is not None)
+
+
+def load_settings(path: Path | None) -> Settings:
+    """Read ``hero.toml`` (None: environment and defaults alone) and the environment.
+
+    Raises:
+        ConfigurationError: the file cannot be read, or a key is wrong; all problems at once, each with its fix.
+    """
+    table = _read_table(path) if path is not None else {}
+    _refuse_plain_secrets(path, table)
+    base = path.parent if path is not None else Path()
+    table = _read_secret_files(path, table, base)
+    try:
+        settings = Settings(**table)
+    except ValidationError as error:
+        raise ConfigurationError(tuple(_problem(path, each) for each in error.errors(include_input=False))) from None
+    runs = settings.bot.runs if settings.bot.runs.is_absolute() else base / settings.bot.runs
+    return settings.model_copy(update={"bot": settings.bot.model_copy(update={"runs": runs})})
+
+
+def _read_table(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        problem = f"{path}: no such file; `hero init` writes one, or name yours with --config or HERO_CONFIG"
+    except (OSError, UnicodeDecodeError) as error:
+        problem = f"{path}: cannot be read ({error})"
+    except tomllib.TOMLDecodeError as error:
+        problem = f"{path}: is no TOML: {error}"
+    raise ConfigurationError((problem,))
+
+
+def _refuse_plain_secrets(path: Path | None, table: Mapping[str, Any]) -> None:
+    problems = tuple(
+        f"{path}: [{section}] {key} is a secret and must not stand in this file; "
+        f"set HERO_{section.upper()}__{key.upper()} or {key}_file"
+        for section, keys in _SECRETS.items()
+        for key in keys
+        if isinstance(table.get(section), dict) and key in table[section]
+    )
+    if problems:
+        raise ConfigurationError(problems)
+
+
+def _read_secret_files(path: Path | None, table: dict[str, Any], base: Path) -> dict[str, Any]:
+    problems: list[str] = []
+    merged = dict(table)
+    for section, keys in _SECRETS.items():
+        for key in keys:
+            inside = table.get(section)
+            name = os.environ.get(f"HERO_{section.upper()}__{key.upper()}_FILE") or (
+                inside.get(f"{key}_file") if isinstance(inside, dict) else None
+            )
+            if not isinstance(name, str):
+                continue
+            try:
+                secret = (base / name).read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                problems.append(f"{path or 'environment'}: [{section}] {key}_file {name}: cannot be read ({error})")
+                continue
+            merged[section] = {**merged.get(section, {}), key: secret}
+    if problems:
+        raise ConfigurationError(tuple(problems))
+    return merged
+
+
+def _problem(path: Path | None, error: Any) -> str:
+    location = [str(part) for part in error["loc"]]
+    section, key = (location[0], ".".join(location[1:])) if len(location) > 1 else ("", ".".join(location))
+    named = f"[{section}] {key}".strip() if section else key
+    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] == "extra_forbidden":
+        message = "is no setting; see docs/settings.md for those there are"
+    variable = "HERO_" + "__".join(part.upper() for part in location)
+    line = _line_of(path, section, location[-1]) if path is not None else None
+    if variable in os.environ:
+        where = f"environment variable {variable}"
+    else:
+        where = f"{path}:{line}" if line else f"{path or 'settings'}"
+    return f"{where}: {named}: {message}"
+
+
+def _line_of(path: Path, section: str, key: str) -> int | None:
+    """Return the line on which a key stands in the file, None when it does not."""
+    inside = not section
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
+        text = line.strip()
+        if text.startswith("["):
+            inside = text.strip("[] ").split(".")[0] == section
+        elif inside and text.split("=", 1)[0].strip().strip('"') == key:
+            return number
+    return None

@@ -1,0 +1,50 @@
+"""What a snapshot is read from. Sources only read; a deadline of their own is on every question."""
+
+from datetime import datetime
+from typing import Protocol
+
+from bot.model.contract import Contract
+from bot.model.job import Job
+from bot.model.reading import Reading
+from bot.model.snapshot import Checkpoint, LogTail, Metrics
+from bot.model.value import JobId
+
+
+class Orchestrator(Protocol):
+    """Jobs and what they print."""
+
+    async def jobs(self, contract: Contract, job_id: JobId) -> Reading[tuple[Job, ...]]:
+        """Ask for a job and its children, the job first; Known(()) only when it answered that there is none."""
+        ...
+
+    async def log(self, contract: Contract, job_id: JobId, since: datetime | None) -> Reading[LogTail]:
+        """Ask for the newest lines of the job and its children that were printed after ``since``.
+
+        ``since`` is the instance's submission: a namesake's older lines stay under the same key.
+        """
+        ...
+
+
+class MetricsSource(Protocol):
+    """Figures that the trainer logged."""
+
+    async def metrics(
+        self, contract: Contract, *, since: datetime | None, cursor: str, log: Reading[LogTail]
+    ) -> Reading[Metrics]:
+        """Return the rows after ``cursor`` that belong to the instance submitted at ``since``.
+
+        Rows come from the contract's metrics file where there is one, else from the lines in ``log``.
+        """
+        ...
+
+
+class CheckpointSource(Protocol):
+    """Saved states of a run."""
+
+    async def checkpoints(self, contract: Contract) -> Reading[tuple[Checkpoint, ...]]:
+        """List the ``step-N`` directories of all the contract's roots, by step ascending.
+
+        Known(()) only when every root answered; a root that does not exist yet holds none, one that may not be read
+        makes the whole reading Unknown (field report R25).
+        """
+        ...
