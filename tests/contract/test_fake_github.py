@@ -173,12 +173,8 @@ def test_thirty_one_comments_are_two_pages_in_order_of_id(gh: FakeGitHub, connec
 
 def test_since_is_inclusive_in_whole_seconds_and_by_the_time_of_the_last_edit(connect: Connect) -> None:
     clock = FakeClock(datetime(2026, 11, 29, 3, 0, 0, 700_000, tzinfo=UTC))
-    with (
-        FakeGitHub(marker=None, now=clock.now) as gh,
-        Github(
-            base_url=gh.url, auth=Auth.Token(gh.token), retry=None, lazy=True, seconds_between_requests=None
-        ) as client,
-    ):
+    with FakeGitHub(marker=None, now=clock.now) as gh:
+        client = connect(to=gh, lazy=True)
         number = gh.open_issue("run 1")
         edited = gh.user_comments(number, "alice", "approve", clock.now() - timedelta(hours=1))
         gh.user_comments(number, "alice", "old", clock.now() - timedelta(seconds=1))
@@ -195,12 +191,8 @@ def test_since_is_inclusive_in_whole_seconds_and_by_the_time_of_the_last_edit(co
 
 def test_a_fresh_comment_can_be_missing_from_lists_for_a_while(connect: Connect) -> None:
     clock = FakeClock()
-    with (
-        FakeGitHub(marker=None, now=clock.now) as gh,
-        Github(
-            base_url=gh.url, auth=Auth.Token(gh.token), retry=None, lazy=True, seconds_between_requests=None
-        ) as client,
-    ):
+    with FakeGitHub(marker=None, now=clock.now) as gh:
+        client = connect(to=gh, lazy=True)
         number = gh.open_issue("run 1")
         gh.lag_lists(timedelta(seconds=60))
         issue = client.get_repo(gh.repository).get_issue(number)
@@ -329,12 +321,8 @@ def test_an_app_gets_hour_tokens_that_can_die_before_the_client_expects_it(gh: F
 
 
 def test_mistakes_are_noticed_as_they_are_stored(connect: Connect) -> None:
-    with (
-        FakeGitHub(allowed_mentions=["dri"]) as gh,
-        Github(
-            base_url=gh.url, auth=Auth.Token(gh.token), retry=None, lazy=True, seconds_between_writes=None
-        ) as client,
-    ):
+    with FakeGitHub(allowed_mentions=["dri"]) as gh:
+        client = connect(to=gh, lazy=True)
         issue = client.get_repo(gh.repository).get_issue(gh.open_issue("run 1"))
         issue.create_comment("<!-- hero:delivery=1 --> @dri, `@everyone` and ops@everyone.example are fine")
         fine = gh.mistakes
