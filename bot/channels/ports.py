@@ -9,7 +9,7 @@ from bot.model.person import Actor, Standing
 from bot.model.reading import Reading
 
 type Receive = Callable[[str, str, Inbound], Awaitable[bool]]
-"""``await receive(source, event_id, payload)``: store an event from outside in the inbox, durably; False for a repeat."""
+"""``await receive(source, event_id, payload)``: store what came from outside, durably; False for a repeat."""
 
 
 class Ledger(Protocol):

@@ -20,7 +20,12 @@ class Place(Value):
     thread: str = ""
     """Slack thread root; empty when it was not said in a thread."""
     message: str = ""
-    """The message itself: Slack ts, GitHub comment id."""
+    """The message itself: Slack ts, GitHub comment id. Numbers that rise with time on their platform."""
+
+    @property
+    def key(self) -> str:
+        """What a run's conversation is remembered by: the ``message_id`` of its ``Posted`` with the slot ``thread``."""
+        return f"{self.conversation}:{self.thread}" if self.thread else self.conversation
 
 
 class Said(Value):

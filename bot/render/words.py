@@ -1,0 +1,71 @@
+"""The words of an update that every channel says alike: plain text, not yet escaped for any of them.
+
+Escaping and cutting belong to the channel's own file here, since each has its own rules.
+"""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from bot.model.durations import say_duration
+from bot.model.run import RunState
+from bot.model.update import Standing, Update
+from bot.model.verdict import Severity
+
+STATE_WORDS: dict[RunState, str] = {
+    RunState.UNKNOWN: "unknown",
+    RunState.PENDING: "pending",
+    RunState.RUNNING: "running",
+    RunState.FAILED: "failed",
+    RunState.RELAUNCHING: "being relaunched",
+    RunState.COMPLETED: "completed",
+    RunState.ENDED_SHORT: "ended without its final artifacts",
+    RunState.STOPPED: "stopped",
+    RunState.BLOCKED: "not watched: its contract cannot be read",
+}
+
+SEVERITY_SIGNS: dict[Severity, str] = {
+    Severity.INFO: "ℹ️",  # noqa: RUF001 - the sign itself
+    Severity.WARNING: "⚠️",
+    Severity.CRITICAL: "🚨",
+}
+
+
+def first_line(update: Update) -> str:
+    """The line that says it all on a lock screen: run, step, what happened."""
+    run = f"{update.run_id} " if update.run_id else ""
+    where = f"at {say_step(update.standing)}" if update.standing else ""
+    subject = f"{run}{where}".strip()
+    return f"{subject}: {update.headline}" if subject else update.headline
+
+
+def say_step(standing: Standing) -> str:
+    """``step ~8123/10000``; an unknown step or final step is said to be unknown, an inferred one to be inferred."""
+    step = "step unknown" if standing.step is None else f"step ~{standing.step}"
+    if standing.final_step is None:
+        return f"{step} (final step unknown)"
+    inferred = " (final step inferred)" if standing.final_step_is_inferred else ""
+    return f"{step}/{standing.final_step}{inferred}"
+
+
+def standing_facts(standing: Standing, timezone: str) -> tuple[tuple[str, str], ...]:
+    """Label and value of where the run is; only what is known, then what is not and why."""
+    facts = [("state", STATE_WORDS[standing.state]), ("step", say_step(standing))]
+    if standing.loss is not None:
+        facts.append(("loss", f"{standing.loss:.4g}"))
+    if standing.tokens_per_second is not None:
+        facts.append(("throughput", f"{standing.tokens_per_second:,.0f} tokens/s"))
+    if standing.checkpoint_step is not None:
+        facts.append(("newest complete checkpoint", f"step {standing.checkpoint_step}"))
+    if standing.eta is not None:
+        facts.append(("time left", f"about {say_duration(standing.eta)}"))
+    if standing.job_id:
+        facts.append(("job", standing.job_id))
+    if standing.checked_at is not None:
+        facts.append(("checked", say_time(standing.checked_at, timezone)))
+    facts.extend(("unknown", gap) for gap in standing.gaps)
+    return tuple(facts)
+
+
+def say_time(at: datetime, timezone: str) -> str:
+    """``2026-11-29 03:00 UTC`` in the reader's zone."""
+    return at.astimezone(ZoneInfo(timezone)).strftime("%Y-%m-%d %H:%M %Z")

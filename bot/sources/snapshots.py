@@ -1,0 +1,128 @@
+"""Reads all sources of a run side by side. It always ends with a snapshot, with Unknowns where needed."""
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from datetime import datetime, timedelta
+
+import structlog
+
+from bot.clock import Clock
+from bot.model.contract import Contract
+from bot.model.durations import say_duration
+from bot.model.job import Job
+from bot.model.reading import Gap, Known, Reading, Unknown
+from bot.model.run import Instance
+from bot.model.snapshot import LogTail, Snapshot, Source
+from bot.model.value import JobId, RunId
+from bot.sources.ports import CheckpointSource, MetricsSource, Orchestrator
+
+log = structlog.get_logger()
+
+
+class SnapshotReader:
+    """Every source of every run, each behind its own deadline."""
+
+    def __init__(
+        self,
+        *,
+        orchestrators: Mapping[str, Orchestrator],
+        metrics: MetricsSource,
+        checkpoints: CheckpointSource,
+        clock: Clock,
+        deadline: timedelta,
+    ) -> None:
+        """Take the sources.
+
+        Args:
+            orchestrators: by the contract's ``[orchestrator] kind``.
+            metrics: figures that trainers logged.
+            checkpoints: directories of saved states.
+            clock: for the moment of the readings.
+            deadline: of one source's answer. The sources have deadlines of their own inside; this fence is for one
+                that forgets.
+        """
+        self._orchestrators = orchestrators
+        self._metrics = metrics
+        self._checkpoints = checkpoints
+        self._clock = clock
+        self._deadline = deadline
+        self._dark: dict[tuple[RunId, Source], datetime] = {}
+
+    async def read(self, contract: Contract, instance: Instance | None, cursor: str) -> Snapshot:
+        """Ask every source now.
+
+        Args:
+            contract: of the run.
+            instance: the launch that is believed to be current.
+            cursor: where the last read of the metrics ended.
+        """
+        async with asyncio.TaskGroup() as group:
+            checkpoints = group.create_task(
+                self._guard(contract, Source.CHECKPOINTS, self._checkpoints.checkpoints(contract)), name="checkpoints"
+            )
+            job_id = instance.job_id if instance else contract.orchestrator.job_id
+            jobs = await self._read_jobs(contract, job_id)
+            since = _submitted_at(jobs, instance)
+            lines = await self._read_log(contract, job_id, since)
+            metrics = await self._guard(
+                contract,
+                Source.METRICS,
+                self._metrics.metrics(contract, since=since, cursor=cursor, log=lines),
+            )
+        return Snapshot(
+            run_id=contract.run_id,
+            at=self._clock.now(),
+            instance=instance,
+            jobs=jobs,
+            log=lines,
+            metrics=metrics,
+            checkpoints=checkpoints.result(),
+        )
+
+    async def _read_jobs(self, contract: Contract, job_id: JobId | None) -> Reading[tuple[Job, ...]]:
+        if job_id is None:
+            return Known(value=(), at=self._clock.now())
+        orchestrator = self._orchestrators[contract.orchestrator.kind]
+        return await self._guard(contract, Source.JOBS, orchestrator.jobs(contract, job_id))
+
+    async def _read_log(self, contract: Contract, job_id: JobId | None, since: datetime | None) -> Reading[LogTail]:
+        if job_id is None:
+            return Known(value=LogTail(lines=(), is_cut=False), at=self._clock.now())
+        orchestrator = self._orchestrators[contract.orchestrator.kind]
+        return await self._guard(contract, Source.LOG, orchestrator.log(contract, job_id, since))
+
+    async def _guard[T](self, contract: Contract, source: Source, question: Awaitable[Reading[T]]) -> Reading[T]:
+        """Await one source's answer; whatever goes wrong with it becomes an Unknown."""
+        reading: Reading[T]
+        try:
+            async with asyncio.timeout(self._deadline.total_seconds()):
+                reading = await question
+        except TimeoutError:
+            detail = f"no answer in {say_duration(self._deadline)}"
+            reading = Unknown(reason=Gap.TIMEOUT, detail=detail, at=self._clock.now())
+        except Exception as error:
+            log.exception("source_broke", run_id=contract.run_id, source=source)
+            detail = f"Hero's own reading of it broke: {type(error).__name__}"
+            reading = Unknown(reason=Gap.BROKEN, detail=detail, at=self._clock.now())
+        self._log_edge(contract.run_id, source, reading)
+        return reading
+
+    def _log_edge[T](self, run_id: RunId, source: Source, reading: Reading[T]) -> None:
+        """Log once when a source goes dark and once when it is back."""
+        since = self._dark.get((run_id, source))
+        match reading:
+            case Unknown(reason=reason, detail=detail) if since is None:
+                self._dark[run_id, source] = reading.at
+                log.warning("source_went_dark", run_id=run_id, source=source, reason=reason, detail=detail)
+            case Known() if since is not None:
+                del self._dark[run_id, source]
+                log.info("source_came_back", run_id=run_id, source=source, dark_s=(reading.at - since).total_seconds())
+            case _:
+                pass
+
+
+def _submitted_at(jobs: Reading[tuple[Job, ...]], instance: Instance | None) -> datetime | None:
+    """Return when the current job was submitted: what the orchestrator says now counts before what we remember."""
+    if isinstance(jobs, Known) and jobs.value:
+        return jobs.value[0].submitted_at
+    return instance.submitted_at if instance else None
