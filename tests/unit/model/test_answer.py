@@ -52,7 +52,7 @@ def test_a_line_that_is_exactly_approve_approves(text: str, request_id: str | No
         ("DENY.", Deny()),
         ("deny R7", Deny(request="R7")),
         ("deny because the node is bad", Deny(reason="the node is bad")),
-        ("deny R7 because I would rather approve it by day.", Deny(request="R7", reason="I would rather approve it by day.")),
+        ("deny R7 because I would approve by day.", Deny(request="R7", reason="I would approve by day.")),
         ("@hero deny r7 BECAUSE lr is wrong!", Deny(request="R7", reason="lr is wrong!")),
         ("deny R7 because loss\nbut call me", Deny(request="R7", reason="loss")),
     ],
@@ -208,15 +208,14 @@ def test_reading_never_raises_and_approves_only_an_exact_line(text: str) -> None
 
 
 @given(
-    TEXTS,
+    st.text(string.ascii_letters + " \n", max_size=40),
     QUALIFIERS,
     st.sampled_from(["approve R7 {}", "{} approve R7", "approve R7\n{}", "{}\napprove R7", "approve {} R7"]),
 )
 def test_a_qualified_approval_is_never_an_approval(rest: str, qualifier: str, form: str) -> None:
     said = form.format(f"{qualifier} it is time")
 
-    assert isinstance(parse_answer(said), Unclear)
-    assert not isinstance(parse_answer(f"{said}\n\n{rest}"), Approve) or "<!--" in rest or "`" in rest or "R7" in rest
+    assert isinstance(parse_answer(f"{said}\n\n{rest}"), Unclear)
 
 
 @given(TEXTS, st.sampled_from(["> ", ">", "&gt; ", "    "]))
