@@ -247,6 +247,21 @@ async def test_replies_are_paged_from_old_to_new_with_the_root_on_every_page(
     assert [message["text"] for message in inclusive["messages"]] == ["root", "3", "4"]
 
 
+async def test_history_is_newest_first_and_paged_forward_from_oldest(slack: FakeSlack, client: AsyncWebClient) -> None:
+    said = [await slack.user_says("C1", "U1", str(n)) for n in range(5)]
+    await slack.user_says("C1", "U1", "reply", thread_ts=said[0])
+
+    newest = await client.conversations_history(channel="C1", limit=2)
+    after = await client.conversations_history(channel="C1", oldest=said[0], limit=2)
+    rest = await client.conversations_history(
+        channel="C1", oldest=said[0], limit=2, cursor=after["response_metadata"]["next_cursor"]
+    )
+
+    assert [message["text"] for message in newest["messages"]] == ["4", "3"]
+    assert [message["text"] for message in after["messages"]] == ["2", "1"]
+    assert ([message["text"] for message in rest["messages"]], rest["has_more"]) == (["4", "3"], False)
+
+
 async def test_a_reply_as_root_is_taken_and_lost_and_noted(slack: FakeSlack, client: AsyncWebClient) -> None:
     root = await slack.user_says("C1", "U1", "root")
     reply = await slack.user_says("C1", "U1", "reply", thread_ts=root)
@@ -353,6 +368,25 @@ async def test_a_deaf_socket_looks_alive_and_brings_nothing(slack: FakeSlack, cl
     assert later.acks[0].acked
     assert (heard, retried) == (["still there?"], [])
     assert [message["text"] for message in history] == ["still there?", "approve"]
+
+
+async def test_a_deaf_socket_answers_pings_and_a_half_open_one_does_not(
+    slack: FakeSlack, client: AsyncWebClient
+) -> None:
+    slack.deaf = True
+    url = (await client.apps_connections_open(app_token=slack.app_token))["url"]
+
+    async with aiohttp.ClientSession() as session, session.ws_connect(url, autoping=False) as socket:
+        hello = await socket.receive_json()
+        await socket.ping(b"one")
+        pong = await socket.receive(timeout=5)
+        slack.delivery.half_open = True
+        await socket.ping(b"two")
+        with pytest.raises(TimeoutError):
+            await socket.receive(timeout=0.1)
+
+    assert hello["type"] == "hello"
+    assert (pong.type, pong.data) == (aiohttp.WSMsgType.PONG, b"one")
 
 
 async def test_a_dead_address_is_spent_after_one_try(slack: FakeSlack, client: AsyncWebClient) -> None:
@@ -521,6 +555,49 @@ async def test_the_first_auth_test_failing_makes_bolt_ack_and_drop(slack: FakeSl
 
     assert dropped.acks[0].acked
     assert heard == ["heard"]
+
+
+async def test_other_bots_are_told_apart_by_their_ids_or_by_a_subtype(slack: FakeSlack, client: AsyncWebClient) -> None:
+    app, heard = AsyncApp(client=client), []
+
+    @app.event("message")
+    async def listen(event: Json) -> None:
+        heard.append(event)
+
+    async with listening(slack, app):
+        await slack.bot_says("C1", "approve R7")
+        await slack.bot_says("C1", "approve R7", user=None)
+        ts = await slack.user_says("C1", "U1", "approve R7")
+        await slack.user_deletes(ts)
+
+    modern, classic, _, deleted = heard
+    assert (modern["user"], modern["bot_id"], "subtype" in modern) == ("UOTHERBOT", "BOTHER", False)
+    assert ("user" in classic, classic["subtype"], classic["username"]) == (False, "bot_message", "Dana (DRI)")
+    assert (deleted["subtype"], deleted["deleted_ts"]) == ("message_deleted", ts)
+    assert deleted["previous_message"]["user"] == "U1"
+
+
+async def test_the_small_methods_answer_in_slacks_shapes(slack: FakeSlack, client: AsyncWebClient) -> None:
+    slack.add_channel("C2", member=False, members=("U1",))
+    root = (await client.chat_postMessage(channel="#runs", text="root"))["ts"]
+    reply = (await client.chat_postMessage(channel="C1", text="reply", thread_ts=root))["ts"]
+
+    link = (await client.chat_getPermalink(channel="C1", message_ts=reply))["permalink"]
+    place = (await client.conversations_info(channel="C2"))["channel"]
+    members = (await client.conversations_members(channel="C2"))["members"]
+    await client.reactions_add(channel="C1", timestamp=root, name="eyes")
+    again = await refusal(client.reactions_add(channel="C1", timestamp=root, name="eyes"))
+    await client.chat_postEphemeral(channel="C1", user="U1", text="only you")
+    await client.chat_update(channel="C1", ts=root, text="new")
+    foreign = await refusal(client.chat_update(channel="C1", ts=await slack.user_says("C1", "U1", "x"), text="new"))
+
+    assert link.endswith(f"/archives/C1/p{reply.replace('.', '')}?thread_ts={root}&cid=C1")
+    assert (place["is_member"], place["is_archived"], members) == (False, False, ["U1"])
+    assert again.response["error"] == "already_reacted"
+    assert [whisper.text for whisper in slack.ephemerals] == ["only you"]
+    post = slack.messages("C1")[0]
+    assert (post.text, post.edited, post.reactions) == ("new", True, ("eyes",))
+    assert foreign.response["error"] == "cant_update_message"
 
 
 async def test_people_carry_the_flags_an_approval_must_look_at(slack: FakeSlack, client: AsyncWebClient) -> None:

@@ -45,7 +45,7 @@ class People:
         self.workspace = workspace
         self.delivery = delivery
         self.response_urls: dict[str, ResponseUrl] = {}
-        self.deaf_to: frozenset[str] = frozenset()
+        self.unsubscribed: frozenset[str] = frozenset()
         """Event types that the app has not subscribed to."""
         self._sent: dict[str, Json] = {}
         self._numbers = count(1)
@@ -187,7 +187,7 @@ class People:
         """Send events about channels that the app is in; the first bears ``event_id``."""
         acks: list[Ack] = []
         for event in events:
-            if event["type"] in self.deaf_to or not self.workspace.channels[event["channel"]].is_member:
+            if event["type"] in self.unsubscribed or not self.workspace.channels[event["channel"]].is_member:
                 continue
             name = event_id or self.delivery.event_id()
             event_id = None
