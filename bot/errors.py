@@ -7,7 +7,8 @@
     │   └── LeaseLostError    another Hero looks after the runs: this one must stop acting
     └── ServiceError          a service could not be asked or refused; becomes an Unknown at the adapter's border
         ├── RefusedError      credentials, permission, wrong address: retrying does not help
-        ├── UnreachableError  no connection, a timeout, a service that is ill
+        ├── UnreachableError  no connection, a service that is ill
+        │   └── DeadlineError no answer within Hero's own deadline
         ├── UnrecognisedError an answer whose shape we do not know
         └── BusyError         all workers of the service's pool are held by earlier calls
 
@@ -62,6 +63,10 @@ class RefusedError(ServiceError):
 
 class UnreachableError(ServiceError):
     """No answer, or one that says the service is ill. Mend: wait; the next tick asks again."""
+
+
+class DeadlineError(UnreachableError):
+    """No answer within Hero's own deadline. Mend: wait, or raise ``deadline`` in its section."""
 
 
 class UnrecognisedError(ServiceError):

@@ -1,0 +1,35 @@
+"""From an error of a service to the Unknown that a snapshot keeps."""
+
+from datetime import datetime
+
+from bot.errors import BusyError, DeadlineError, RefusedError, ServiceError, UnreachableError, UnrecognisedError
+from bot.model.reading import Gap, Unknown
+
+_DETAIL_CHARS = 2000
+
+
+def gap_of(error: ServiceError) -> Gap:
+    """Return why nothing is known, from the kind of the error alone."""
+    match error:
+        case DeadlineError():
+            return Gap.TIMEOUT
+        case RefusedError():
+            return Gap.REFUSED
+        case UnrecognisedError():
+            return Gap.UNRECOGNISED
+        case BusyError():
+            return Gap.BUSY
+        case _:
+            return Gap.UNREACHABLE
+
+
+def unknown_of(error: ServiceError, at: datetime) -> Unknown:
+    """Return the reading that says so."""
+    return Unknown(reason=gap_of(error), detail=error.detail[:_DETAIL_CHARS], at=at)
+
+
+def refused_by_system(service: str, error: OSError) -> ServiceError:
+    """Return what the operating system's no means: permission and wrong paths do not mend themselves, the rest may."""
+    detail = f"{error.filename or 'a file'} cannot be read: {error.strerror or type(error).__name__}"
+    wrong = (PermissionError, NotADirectoryError, IsADirectoryError, FileNotFoundError)
+    return RefusedError(service, detail) if isinstance(error, wrong) else UnreachableError(service, detail)
