@@ -1,0 +1,248 @@
+"""What is remembered of a run: load it as a Record, save what a handler decided."""
+
+import json
+from typing import Any
+
+from sqlalchemy import Select, Table, and_, case, or_, select
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.errors import StoreError
+from bot.model.action import Action, ActionState
+from bot.model.audit import AuditEntry
+from bot.model.incident import Incident
+from bot.model.plan import Request, RequestState
+from bot.model.record import Decision, Record
+from bot.model.run import Instance, Run
+from bot.model.value import RunId, Value
+from bot.redaction import Redactor
+from bot.store import ledger
+from bot.store.rows import from_json, incident_to_json, insert_once, to_json, upsert
+from bot.store.tables import actions, audit, counters, incidents, instances, memories, requests, runs
+
+_INSTANCES = 50
+_DECIDED = 20
+
+
+async def find(connection: AsyncConnection, run_id: RunId) -> Record | None:
+    """Return everything remembered of a run, None when it was never stored."""
+    stored = (await connection.execute(select(runs.c.value).where(runs.c.run_id == run_id))).scalar()
+    return None if stored is None else await _record(connection, from_json(Run, stored))
+
+
+async def get(connection: AsyncConnection, run_id: RunId) -> Record:
+    """As ``find``, with a fresh run when nothing is stored yet."""
+    return await find(connection, run_id) or await _record(connection, Run(run_id=run_id))
+
+
+async def find_all(connection: AsyncConnection) -> tuple[Record, ...]:
+    return tuple([await _record(connection, run) for run in await all_runs(connection)])
+
+
+async def all_runs(connection: AsyncConnection) -> tuple[Run, ...]:
+    return await _values(connection, Run, select(runs.c.value).order_by(runs.c.run_id))
+
+
+async def _record(connection: AsyncConnection, run: Run) -> Record:
+    run_id = run.run_id
+    newest = select(instances.c.value).where(instances.c.run_id == run_id).order_by(instances.c.number.desc())
+    unresolved = incidents.c.run_id == run_id, ~incidents.c.is_resolved
+    remembered = select(memories.c.check_id, memories.c.memory).where(memories.c.run_id == run_id)
+    free = {name: number for name, number in await connection.execute(select(counters.c.name, counters.c.next))}  # noqa: C416 - dict() of a Row's sequence confuses mypy
+    return Record(
+        run=run,
+        instances=tuple(reversed(await _values(connection, Instance, newest.limit(_INSTANCES)))),
+        incidents=await _values(
+            connection, Incident, select(incidents.c.value).where(*unresolved).order_by(incidents.c.number)
+        ),
+        requests=await _live_and_newest(connection, Request, requests, run_id, RequestState.OPEN),
+        actions=await _live_and_newest(connection, Action, actions, run_id, ActionState.GRANTED),
+        memories={check: memory for check, memory in await connection.execute(remembered)},  # noqa: C416 - as above
+        posted=await ledger.of_run(connection, run_id),
+        next_incident=free.get("incident", 1),
+        next_request=free.get("request", 1),
+        next_action=free.get("action", 1),
+    )
+
+
+async def _live_and_newest[V: Value](
+    connection: AsyncConnection, kind: type[V], table: Table, run_id: RunId, live: str
+) -> tuple[V, ...]:
+    others = (
+        select(table.c.number)
+        .where(table.c.run_id == run_id, table.c.state != live)
+        .order_by(table.c.number.desc())
+        .limit(_DECIDED)
+    )
+    wanted = and_(table.c.run_id == run_id, or_(table.c.state == live, table.c.number.in_(others)))
+    return await _values(connection, kind, select(table.c.value).where(wanted).order_by(table.c.number))
+
+
+async def _values[V: Value](connection: AsyncConnection, kind: type[V], statement: Select[Any]) -> tuple[V, ...]:
+    return tuple(from_json(kind, stored) for (stored,) in await connection.execute(statement))
+
+
+async def save(connection: AsyncConnection, decision: Decision, run_id: RunId | None, redactor: Redactor) -> bool:
+    """Store all of a decision but what is to be told.
+
+    Returns:
+        Whether an action was granted that was not there before.
+
+    Raises:
+        StoreError: a number is another run's, or a decided request or a finished action would become open again: the
+            record was not read in this transaction.
+    """
+    if decision.run is not None:
+        await upsert(connection, runs, {"run_id": decision.run.run_id, "value": to_json(decision.run, redactor)})
+    parts: tuple[Instance | Incident | Request | Action, ...] = (
+        *decision.instances,
+        *decision.incidents,
+        *decision.requests,
+        *decision.actions,
+    )
+    for touched in {part.run_id for part in parts} | ({run_id} if run_id and decision.memories else set()):
+        await _know_run(connection, touched, redactor)
+    for instance in decision.instances:
+        row = {"run_id": instance.run_id, "number": instance.number, "value": to_json(instance, redactor)}
+        await upsert(connection, instances, row)
+    for incident in decision.incidents:
+        await _save_incident(connection, incident, redactor)
+    for request in decision.requests:
+        await save_request(connection, request, redactor)
+    is_granted = False
+    for action in sorted(decision.actions, key=lambda each: each.state is ActionState.GRANTED):
+        is_granted |= await save_action(connection, action, redactor)
+    for check_id, memory in decision.memories.items():
+        row = {"run_id": run_id, "check_id": check_id, "memory": _clean_memory(memory, redactor)}
+        await upsert(connection, memories, row)
+    for entry in decision.audit:
+        await _write_audit(connection, entry, redactor)
+    return is_granted
+
+
+async def _know_run(connection: AsyncConnection, run_id: RunId, redactor: Redactor) -> None:
+    row = {"run_id": run_id, "value": to_json(Run(run_id=run_id), redactor)}
+    await connection.execute(insert_once(runs, row, "run_id"))
+
+
+async def _save_incident(connection: AsyncConnection, incident: Incident, redactor: Redactor) -> None:
+    row = {
+        "number": incident.number,
+        "run_id": incident.run_id,
+        "is_resolved": incident.is_resolved,
+        "value": incident_to_json(incident, redactor),
+    }
+    if not await upsert(connection, incidents, row, incidents.c.run_id == incident.run_id):
+        raise _stale(f"incident I{incident.number}", incident.run_id)
+    await _use_number(connection, "incident", incident.number)
+
+
+async def save_request(connection: AsyncConnection, request: Request, redactor: Redactor) -> None:
+    """Insert or change a request; one that was decided never becomes open again."""
+    row = _request_row(request, redactor)
+    may_change = requests.c.run_id == request.run_id
+    if request.state is RequestState.OPEN:
+        may_change &= requests.c.state == RequestState.OPEN
+    if not await upsert(connection, requests, row, may_change):
+        raise _stale(f"request {request.name}", request.run_id)
+    await _use_number(connection, "request", request.number)
+
+
+async def redeem(connection: AsyncConnection, number: int, decided: Request, redactor: Redactor) -> bool:
+    """Turn the open request into the decided one; False when it is not open any more, or is for another plan."""
+    row = _request_row(decided, redactor)
+    still_open = (
+        requests.c.number == number,
+        requests.c.run_id == decided.run_id,
+        requests.c.digest == decided.digest,
+        requests.c.state == RequestState.OPEN,
+    )
+    statement = requests.update().where(*still_open).values(state=row["state"], value=row["value"])
+    return (await connection.execute(statement)).rowcount == 1
+
+
+def _request_row(request: Request, redactor: Redactor) -> dict[str, Any]:
+    return {
+        "number": request.number,
+        "run_id": request.run_id,
+        "state": request.state,
+        "digest": request.digest,
+        "value": to_json(request, redactor),
+    }
+
+
+async def find_request(connection: AsyncConnection, number: int) -> Request | None:
+    found = await _values(connection, Request, select(requests.c.value).where(requests.c.number == number))
+    return found[0] if found else None
+
+
+async def open_requests(connection: AsyncConnection) -> tuple[Request, ...]:
+    """Return every open request of every run, oldest first."""
+    statement = select(requests.c.value).where(requests.c.state == RequestState.OPEN).order_by(requests.c.number)
+    return await _values(connection, Request, statement)
+
+
+async def save_action(connection: AsyncConnection, action: Action, redactor: Redactor) -> bool:
+    """Insert or change an action; a finished one stays finished. Returns whether it is newly granted."""
+    is_new = (
+        await connection.execute(select(actions.c.number).where(actions.c.number == action.number))
+    ).scalar() is None
+    row = {
+        "number": action.number,
+        "run_id": action.run_id,
+        "request": action.grant.request,
+        "state": action.state,
+        "value": to_json(action, redactor),
+    }
+    may_change = and_(actions.c.run_id == action.run_id, actions.c.request == action.grant.request)
+    if action.state is ActionState.GRANTED:
+        may_change &= actions.c.state == ActionState.GRANTED
+    if not await upsert(connection, actions, row, may_change):
+        raise _stale(f"action {action.number}", action.run_id)
+    await _use_number(connection, "action", action.number)
+    return is_new and action.state is ActionState.GRANTED
+
+
+async def unfinished_actions(connection: AsyncConnection) -> tuple[Action, ...]:
+    """Return every granted action of every run, oldest first."""
+    statement = select(actions.c.value).where(actions.c.state == ActionState.GRANTED).order_by(actions.c.number)
+    return await _values(connection, Action, statement)
+
+
+async def _use_number(connection: AsyncConnection, name: str, number: int) -> None:
+    counter = insert_once(counters, {"name": name, "next": number + 1}, "name")
+    await connection.execute(counter)
+    higher = case((counters.c.next > number, counters.c.next), else_=number + 1)
+    await connection.execute(counters.update().where(counters.c.name == name).values(next=higher))
+
+
+def _stale(thing: str, run_id: RunId) -> StoreError:
+    return StoreError(
+        f"{thing} of {run_id} was changed or taken by somebody else meanwhile; nothing was stored, and the "
+        "record has to be read again in the transaction that writes"
+    )
+
+
+def _clean_memory(memory: str, redactor: Redactor) -> str:
+    """Cut secrets from inside a check's JSON, so that it stays JSON."""
+    try:
+        inside = json.loads(memory)
+    except ValueError:
+        return redactor.text(memory)
+    clean = redactor.value(inside)
+    return memory if clean == inside else json.dumps(clean)
+
+
+async def _write_audit(connection: AsyncConnection, entry: AuditEntry, redactor: Redactor) -> None:
+    row = entry.model_dump(exclude={"who", "detail"})
+    row |= {"who": redactor.text(entry.who), "detail": redactor.text(entry.detail)}
+    await connection.execute(audit.insert().values(row))
+
+
+async def read_audit(connection: AsyncConnection, run_id: RunId | None, limit: int) -> tuple[AuditEntry, ...]:
+    """Return the newest entries, of one run or of all, oldest of them first."""
+    columns = audit.c.at, audit.c.run_id, audit.c.who, audit.c.what, audit.c.detail
+    statement = select(*columns).order_by(audit.c.number.desc()).limit(limit)
+    if run_id is not None:
+        statement = statement.where(audit.c.run_id == run_id)
+    rows = (await connection.execute(statement)).mappings().all()
+    return tuple(AuditEntry(**row) for row in reversed(rows))

@@ -1,0 +1,87 @@
+"""What may be done inside one transaction, as handed out by ``Store.transaction``."""
+
+from datetime import datetime
+
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+from bot.clock import Clock
+from bot.model.action import Action
+from bot.model.delivery import ChannelName
+from bot.model.plan import Request
+from bot.model.record import Decision, Record
+from bot.model.value import RunId
+from bot.redaction import Redactor
+from bot.store import inbox, ledger, outbox, records
+
+
+class Transaction:
+    """Reads see what this transaction has written so far.
+
+    Attributes:
+        has_deliveries: whether it made any, so that the outbox is woken after the commit.
+        has_actions: whether it granted any, so that the executor is.
+    """
+
+    def __init__(self, connection: AsyncConnection, clock: Clock, redactor: Redactor) -> None:
+        self._connection = connection
+        self._clock = clock
+        self._redactor = redactor
+        self.has_deliveries = False
+        self.has_actions = False
+
+    async def record(self, run_id: RunId) -> Record:
+        """Return what is remembered of a run, a fresh one when nothing is.
+
+        The free numbers in it hold until the next ``apply``: read the record anew after each.
+        """
+        return await records.get(self._connection, run_id)
+
+    async def all_records(self) -> tuple[Record, ...]:
+        """Return every run's record; read a run's again before deciding about it when another was applied since."""
+        return await records.find_all(self._connection)
+
+    async def apply(self, decision: Decision, run_id: RunId | None, at: datetime) -> None:
+        """Store a decision.
+
+        Args:
+            decision: changed values by number, and what to tell: one delivery a channel, once for each key.
+            run_id: whose memories the decision holds; None for a decision about no run.
+            at: when it was decided.
+
+        Raises:
+            StoreError: it was decided on a record of an earlier transaction, or the database refused.
+        """
+        self.has_actions |= await records.save(self._connection, decision, run_id, self._redactor)
+        for telling in decision.tell:
+            self.has_deliveries |= await outbox.fill(self._connection, telling, at, self._redactor)
+
+    async def redeem(self, request_number: int, decided: Request) -> bool:
+        """Decide an open request; exactly one caller ever gets True (field report R43)."""
+        return await records.redeem(self._connection, request_number, decided, self._redactor)
+
+    async def save_action(self, action: Action) -> None:
+        """Store an action as it is now: a step's intent before it, its outcome after it (law 3)."""
+        self.has_actions |= await records.save_action(self._connection, action, self._redactor)
+
+    async def find_request(self, number: int) -> Request | None:
+        return await records.find_request(self._connection, number)
+
+    async def open_requests(self) -> tuple[Request, ...]:
+        return await records.open_requests(self._connection)
+
+    async def find_run_by_thread(self, channel: ChannelName, message_id: str) -> RunId | None:
+        """Return whose conversation has exactly this root message."""
+        return await ledger.find_run_by_thread(self._connection, channel, message_id)
+
+    async def inbox_done(self, number: int) -> None:
+        """Note an event as handled, together with all else that this transaction does.
+
+        Raises:
+            StoreError: it was handled already.
+        """
+        await inbox.end(self._connection, number, self._clock.now())
+
+    async def inbox_failed(self, number: int, detail: str, retry_at: datetime | None) -> None:
+        """Note that handling failed; without ``retry_at`` the event is given up and kept for people."""
+        clean = self._redactor.text(detail)
+        await inbox.fail(self._connection, number, clean, retry_at, self._clock.now())
