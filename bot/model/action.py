@@ -91,9 +91,10 @@ class Action(Value):
     grant: Grant
     state: ActionState = ActionState.GRANTED
     records: tuple[StepRecord, ...] = ()
-    job_submitted_at: AwareDatetime | None = None
-    """When the orchestrator says the new job was submitted."""
+    metrics_cursor: str = ""
+    """Where the metrics ended when the new job was submitted: what comes after it is the new instance's."""
     noted: str = ""
+    """What it waits for, or why it ended as it did."""
 
     def record(self, step: StepName) -> StepRecord | None:
         """Return the newest record of a step, None when it was never begun."""

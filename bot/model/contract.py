@@ -16,6 +16,18 @@ RUN_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 PRODUCTION_FLOPS = 1e22
 """The procedure's guideline: above it a run is production (manage-hero-run, "Use this skill only when")."""
 
+_NOT_SHAPING = (
+    "channels",
+    "cadence",
+    "thresholds",
+    "milestones",
+    "metrics",
+    "deputies",
+    "owner",
+    "basis",
+    "trial",
+    "dri",
+)
 _SHELL_OPERATORS = frozenset({"&&", "||", ";", "|", "&", ">", ">>", "<"})
 
 
@@ -242,14 +254,18 @@ class Contract(Value):
         content = json.dumps([list(self.command), sorted(self.environment.items()), self.checkout])
         return hashlib.sha256(content.encode()).hexdigest()
 
+    def shape(self) -> dict[str, str]:
+        """Return every field that shapes what would be launched, as JSON text; channels and thresholds do not.
+
+        Values may hold secrets: scrub them before they are shown or stored.
+        """
+        shaping = self.model_dump(mode="json", exclude=set(_NOT_SHAPING))
+        return {name: json.dumps(value, sort_keys=True) for name, value in sorted(shaping.items())}
+
     @property
     def config_digest(self) -> str:
-        """SHA-256 over everything that shapes what would be launched; channels and thresholds do not."""
-        shaping = self.model_dump(
-            mode="json",
-            exclude={"channels", "cadence", "thresholds", "milestones", "metrics", "deputies", "owner", "basis"},
-        )
-        return hashlib.sha256(json.dumps(shaping, sort_keys=True).encode()).hexdigest()
+        """SHA-256 over everything that shapes what would be launched."""
+        return hashlib.sha256(json.dumps(self.shape(), sort_keys=True).encode()).hexdigest()
 
 
 def _has_operator(words: list[str]) -> bool:

@@ -82,8 +82,8 @@ class Posted(Value):
     """What was told where: the channel's references for a run's messages, by slot.
 
     ``thread`` is the root of the run's conversation: ``CHANNEL:TS`` on Slack, the issue's number on GitHub,
-    ``console:RUN`` at the console; it equals ``Place.key`` of what people say there. Other slots name one message in it:
-    ``CHANNEL:TS`` on Slack, the comment's id on GitHub.
+    ``console:RUN`` at the console; it equals ``Place.key`` of what people say there. Other slots name one message in
+    it: ``CHANNEL:TS`` on Slack, the comment's id on GitHub.
     """
 
     channel: ChannelName

@@ -44,6 +44,8 @@ class Instance(Value):
     source_sha: str | None = None
     config_digest: str | None = None
     """SHA-256 over the contract's fields that shape training; tells what changed between two launches."""
+    shape: dict[str, str] = {}
+    """The contract's launch-shaping fields at that time, scrubbed, so that a later plan can say what changed."""
     from_step: int | None = None
     """The step of the checkpoint it was launched from; None when that is not known."""
     ended_at: AwareDatetime | None = None
@@ -85,3 +87,5 @@ class Run(Value):
     """The last milestone that was told."""
     blocked_reason: str = ""
     is_paused: bool = False
+    relaunch_wanted_by: str = ""
+    """Who asked for a relaunch by command; the next check puts the plan to the DRI."""

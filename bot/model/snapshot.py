@@ -2,7 +2,7 @@
 
 from enum import StrEnum
 
-from pydantic import AwareDatetime, ConfigDict
+from pydantic import AwareDatetime
 
 from bot.model.job import Job
 from bot.model.reading import Known, Reading
@@ -42,8 +42,6 @@ class LogTail(Value):
 
 class MetricRow(Value):
     """What the trainer logged at one optimizer step. Values may be NaN or infinite: that is what we look for."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True, ser_json_inf_nan="constants")
 
     step: int
     values: dict[str, float]

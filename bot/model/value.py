@@ -20,4 +20,9 @@ PersonName = NewType("PersonName", str)
 class Value(BaseModel):
     """A frozen value that refuses fields it does not know."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True,
+        extra="forbid",
+        hide_input_in_errors=True,  # what is refused may be a secret
+        ser_json_inf_nan="constants",  # a NaN loss must survive being stored
+    )

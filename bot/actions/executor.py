@@ -1,0 +1,173 @@
+"""Carries out granted plans, one step at a time, so that a crash at any point is survived without doing a thing twice.
+
+Each step's intent is committed before it and its outcome after it (law 3). A step that is found with an intent and no
+outcome is resolved by asking the world; only a submission that the orchestrator positively does not know is made.
+What the steps are is in ``bot/actions/steps.py``; what people are told of them is decided by the function handed in.
+"""
+
+import asyncio
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from bot.actions.steps import Steps
+from bot.clock import Clock
+from bot.contracts import BadContract, Contracts
+from bot.errors import LeaseLostError, StoreError
+from bot.model.action import Action, ActionState, Done, Refused, StepName, StepOutcome, Uncertain, Waiting
+from bot.model.durations import say_duration
+from bot.model.record import Decision, Record
+from bot.model.value import RunId
+from bot.store.store import Store
+
+log = structlog.get_logger()
+
+type Decide = Callable[[Record, Action, datetime], Decision]
+"""What follows from an action as it stands now: the changed run, instances, and what people are told."""
+
+type Alarm = Callable[[StoreError], None]
+"""Called when the database refuses: tells people on a path that needs none."""
+
+_PATIENT = (StepName.SUBMIT,)
+"""Steps that never give up: a submission whose fate is unknown stays so until the orchestrator answers."""
+
+
+class Executor:
+    """One worker for all granted actions; at most one is under way for a run."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        steps: Steps,
+        contracts: Contracts,
+        clock: Clock,
+        decide: Decide,
+        alarm: Alarm,
+        poll: timedelta,
+        deadlines: dict[StepName, timedelta],
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            store: where intents and outcomes are committed.
+            steps: what each step does.
+            contracts: read anew before every step; a contract that broke meanwhile stops the action.
+            clock: for times and pauses.
+            decide: what people are told.
+            alarm: called when the database refuses.
+            poll: pause between two looks at a world that is not there yet.
+            deadlines: how long each step may wait for the world.
+        """
+        self._store = store
+        self._steps = steps
+        self._contracts = contracts
+        self._clock = clock
+        self._decide = decide
+        self._alarm = alarm
+        self._poll = poll
+        self._deadlines = deadlines
+        self._busy: set[RunId] = set()
+
+    async def run(self) -> None:
+        """Carry out whatever is granted, for ever; what a crash left unfinished comes first."""
+        async with asyncio.TaskGroup() as group:
+            while True:
+                self._store.actions_granted.clear()
+                for action in await self._unfinished():
+                    if action.run_id not in self._busy:
+                        self._busy.add(action.run_id)
+                        group.create_task(self._carry_out(action), name=f"action-{action.number}")
+                await self._wait_for_news()
+
+    async def _unfinished(self) -> tuple[Action, ...]:
+        try:
+            return await self._store.unfinished_actions()
+        except LeaseLostError:
+            raise
+        except StoreError as error:
+            self._alarm(error)
+            return ()
+
+    async def _wait_for_news(self) -> None:
+        try:
+            async with asyncio.timeout(30):
+                await self._store.actions_granted.wait()
+        except TimeoutError:
+            return
+
+    async def _carry_out(self, action: Action) -> None:
+        """Take one action to its end."""
+        with bound_contextvars(run_id=action.run_id, action=action.number):
+            try:
+                while action.state is ActionState.GRANTED:
+                    try:
+                        action = await self._advance(action)
+                    except LeaseLostError:
+                        raise
+                    except StoreError as error:
+                        log.warning("action_held_up_by_store", detail=str(error))
+                        self._alarm(error)
+                        await self._clock.sleep(self._poll)
+            finally:
+                self._busy.discard(action.run_id)
+
+    async def _advance(self, action: Action) -> Action:
+        """Do the next step once, or look once more at what it waits for."""
+        step = action.next_step
+        if step is None:
+            return await self._commit(action.model_copy(update={"state": ActionState.DONE}))
+        contract = self._contracts.load(action.run_id)
+        if isinstance(contract, BadContract):
+            return await self._end(action, step, Refused(detail="; ".join(contract.problems)))
+        is_resumed = action.record(step) is not None
+        if not is_resumed:
+            action = await self._commit(action.begun(step, self._clock.now()))
+        outcome = await self._steps.take(step, action, contract, is_resumed=is_resumed)
+        log.info("action_step_looked_at", step=step, outcome=outcome.kind, detail=outcome.detail, resumed=is_resumed)
+        match outcome:
+            case Done() | Refused():
+                return await self._end(action, step, outcome)
+            case Waiting() | Uncertain():
+                return await self._wait(action, step, outcome)
+
+    async def _wait(self, action: Action, step: StepName, outcome: Waiting | Uncertain) -> Action:
+        """Come back to a step later, or give it up when its time is over."""
+        begun = action.record(step)
+        waited = self._clock.now() - begun.intent_at if begun else timedelta()
+        limit = self._deadlines.get(step, timedelta.max)
+        if waited > limit and step not in _PATIENT:
+            given_up = Refused(detail=f"not so within {say_duration(limit)}: {outcome.detail}")
+            return await self._end(action, step, given_up)
+        if isinstance(outcome, Uncertain) and action.noted != outcome.detail:
+            action = await self._commit(action.model_copy(update={"noted": outcome.detail}))
+        await self._clock.sleep(self._poll)
+        return action
+
+    async def _end(self, action: Action, step: StepName, outcome: StepOutcome) -> Action:
+        """Note a step's outcome; a refusal ends the action.
+
+        The write is shielded: the step has happened, and a stop of Hero must not lose that.
+        """
+        if action.record(step) is None:
+            action = action.begun(step, self._clock.now())
+        ended = action.ended(step, outcome, self._clock.now())
+        update: dict[str, object] = {"noted": outcome.detail}
+        if isinstance(outcome, Refused):
+            update["state"] = ActionState.VOID if step is StepName.VERIFY else ActionState.FAILED
+        elif ended.next_step is None:
+            update["state"] = ActionState.DONE
+        return await asyncio.shield(self._commit(ended.model_copy(update=update)))
+
+    async def _commit(self, action: Action) -> Action:
+        """Write the action and whatever follows from it in one transaction."""
+        at = self._clock.now()
+        async with self._store.transaction() as tx:
+            record = await tx.record(action.run_id)
+            if (submitted := action.record(StepName.SUBMIT)) and not submitted.is_done:
+                action = action.model_copy(update={"metrics_cursor": record.run.metrics_cursor})
+            decision = self._decide(record, action, at)
+            await tx.apply(decision, action.run_id, at)
+        return action

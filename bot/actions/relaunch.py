@@ -1,0 +1,107 @@
+"""The relaunch plan: pure, from a contract and a snapshot; built once to ask and once more just before it is done."""
+
+from bot.actions.ports import Launcher, Submission, Unlaunchable
+from bot.model.contract import Contract
+from bot.model.plan import PlannedCheckpoint, RelaunchPlan
+from bot.model.reading import Known, Unknown
+from bot.model.run import Instance
+from bot.model.snapshot import Snapshot, newest_complete
+from bot.model.value import Value
+from bot.redaction import Redactor
+
+
+class NoPlan(Value):
+    """Why no plan can be made now, and what would make one possible."""
+
+    reason: str
+    fix: str
+    is_unknown: bool
+    """True when something could not be read: it may be possible at the next look, and nothing is concluded."""
+
+
+def plan_relaunch(
+    contract: Contract, seen: Snapshot, instance: Instance | None, launcher: Launcher, redactor: Redactor
+) -> RelaunchPlan | NoPlan:
+    """Return exactly what a relaunch would do: same run id, same output root, newest complete checkpoint.
+
+    Source: babysit-job, "Loop" step 8; manage-hero-run, "What Can Go Wrong", items "Midrun crash" and "Wrong
+    checkpoint selected".
+    """
+    match seen.jobs, seen.checkpoints:
+        case Unknown(detail=detail), _:
+            return NoPlan(reason=f"the job's state is unknown: {detail}", fix="ask again later", is_unknown=True)
+        case _, Unknown(detail=detail):
+            return NoPlan(
+                reason=f"the checkpoints cannot be verified: {detail}",
+                fix="mend the access to the checkpoint roots; nothing is relaunched on a guess",
+                is_unknown=True,
+            )
+        case Known(), Known(value=value):
+            checkpoints = value
+    submission = launcher.prepare(contract, number=instance.number + 1 if instance else 0)
+    if isinstance(submission, Unlaunchable):
+        return NoPlan(
+            reason="the contract's command may not be submitted: " + "; ".join(submission.problems),
+            fix=f"mend `command` in runs/{contract.run_id}.toml",
+            is_unknown=False,
+        )
+    job = seen.job
+    newest = newest_complete(checkpoints)
+    shape = shape_of(contract, redactor)
+    return RelaunchPlan(
+        run_id=contract.run_id,
+        instance=job.instance_id if job else "",
+        stop=job.job_id if job and not job.state.is_terminal else None,
+        command=redactor.argv(submission.command),
+        command_sha256=contract.command_sha256,
+        directory=contract.checkout,
+        job_id=submission.job_id,
+        output_root=contract.output_root,
+        resume_from=PlannedCheckpoint(step=newest.step, path=newest.path) if newest else None,
+        source_sha=contract.source_sha,
+        config_digest=contract.config_digest,
+        changes=(*submission_notes(submission), *changes_between(instance.shape if instance else {}, shape)),
+    )
+
+
+def submission_notes(submission: Submission) -> tuple[str, ...]:
+    """What Hero itself adds to the command, as lines of the plan."""
+    return tuple(f"added by Hero: {note}" for note in submission.notes)
+
+
+def shape_of(contract: Contract, redactor: Redactor) -> dict[str, str]:
+    """Return the launch-shaping fields of a contract as they may be stored and shown."""
+    shape = contract.shape()
+    shape["command"] = " ".join(redactor.argv(contract.command))
+    shape["environment"] = ", ".join(sorted(contract.environment)) or "none"
+    return {name: redactor.text(value) for name, value in shape.items()}
+
+
+def changes_between(before: dict[str, str], now: dict[str, str]) -> tuple[str, ...]:
+    """Say field by field what differs from the instance before; nothing when that one's shape is not on record."""
+    if not before:
+        return ()
+    names = sorted({*before, *now})
+    return tuple(
+        f"{name}: {before.get(name, 'not set')} → {now.get(name, 'not set')}"
+        for name in names
+        if before.get(name) != now.get(name)
+    )
+
+
+def differences(asked: RelaunchPlan, rebuilt: RelaunchPlan) -> tuple[str, ...]:
+    """Say field by field how a rebuilt plan differs from the one that was asked about."""
+    old, new = asked.model_dump(mode="json"), rebuilt.model_dump(mode="json")
+    return tuple(f"{name}: {_brief(old[name])} → {_brief(new[name])}" for name in old if old[name] != new[name])
+
+
+def _brief(value: object) -> str:
+    match value:
+        case None:
+            return "none"
+        case dict():
+            return ", ".join(f"{key} {each}" for key, each in value.items())
+        case list():
+            return " ".join(str(each) for each in value) or "none"
+        case _:
+            return str(value)

@@ -1,0 +1,92 @@
+"""Whether a relaunched job took up the run where the plan says: pure, from the log and the metrics."""
+
+import re
+from typing import Literal
+
+from bot.model.contract import Contract
+from bot.model.plan import RelaunchPlan
+from bot.model.reading import Known, Unknown
+from bot.model.snapshot import Snapshot
+from bot.model.value import Value
+
+_LOADING = re.compile(r"Loading checkpoint from (\S+)")
+_STEP = re.compile(r"step-(\d+)(?:\D|$)")
+
+
+class Restored(Value):
+    """It loaded what was planned, and training moves."""
+
+    kind: Literal["restored"] = "restored"
+    first_step: int
+    detail: str
+
+
+class NotYet(Value):
+    kind: Literal["not_yet"] = "not_yet"
+    detail: str
+
+
+class WrongRestore(Value):
+    """It loaded something else, or began elsewhere: the lineage is not what was granted."""
+
+    kind: Literal["wrong"] = "wrong"
+    detail: str
+
+
+def judge_restore(
+    plan: RelaunchPlan, contract: Contract, seen: Snapshot, steps: tuple[int, ...]
+) -> Restored | NotYet | WrongRestore:
+    """Judge from what the new instance printed and logged.
+
+    Args:
+        plan: what was granted.
+        contract: for the names of things.
+        seen: a snapshot of the new instance.
+        steps: every optimizer step that the new instance has logged so far, in order.
+
+    A silent log is no proof of a wrong restore: the first logged step decides where no ``Loading checkpoint from`` line
+    is found (facts of Levanter: its absence means nothing when the chosen directory is itself a search path).
+    """
+    loaded = _loaded_paths(seen)
+    planned = plan.resume_from
+    wrong = [path for path in loaded if planned is None or not _same_checkpoint(path, planned.step, planned.path)]
+    if loaded and wrong == loaded:
+        expected = f"step {planned.step} at {planned.path}" if planned else "no checkpoint at all"
+        return WrongRestore(detail=f"it loaded {loaded[-1]}, the plan says {expected}")
+    if not steps:
+        seen_so_far = f"it has loaded {loaded[-1]}, and no training step is logged yet" if loaded else _why_silent(seen)
+        return NotYet(detail=seen_so_far)
+    start = planned.step if planned else 0
+    if planned and steps[0] < start:
+        return WrongRestore(detail=f"its first logged step is {steps[0]}, before the planned checkpoint's {start}")
+    how = f"loaded {loaded[-1]}" if loaded else "no `Loading checkpoint from` line was found"
+    return Restored(
+        first_step=steps[0], detail=f"{how}; training goes on from step {steps[0]} in {contract.output_root}"
+    )
+
+
+def _loaded_paths(seen: Snapshot) -> list[str]:
+    if isinstance(seen.log, Unknown):
+        return []
+    found = (_LOADING.search(line.text) for line in seen.log.value.lines)
+    return [match[1].rstrip(".,;:'\"") for match in found if match]
+
+
+def _same_checkpoint(path: str, step: int, planned: str) -> bool:
+    """Whether a path from the log names the planned checkpoint; mounts and schemes may be written differently."""
+    if path.rstrip("/") == planned.rstrip("/"):
+        return True
+    found = _STEP.search(path)
+    return found is not None and int(found[1]) == step
+
+
+def _why_silent(seen: Snapshot) -> str:
+    match seen.log, seen.metrics:
+        case Known(), Known():
+            return "it has neither loaded a checkpoint nor logged a step yet"
+        case Unknown(detail=detail), _:
+            return f"its log cannot be read: {detail}"
+        case _, Unknown(detail=detail):
+            return f"its metrics cannot be read: {detail}"
+        case _:
+            return "nothing is known yet"

@@ -1,0 +1,258 @@
+"""What each step of a relaunch does, and how it answers "was it done?" from the outside."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import assert_never
+
+from bot.actions.ports import Launcher
+from bot.actions.relaunch import NoPlan, differences, plan_relaunch
+from bot.actions.restore import NotYet, Restored, WrongRestore, judge_restore
+from bot.clock import Clock
+from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Uncertain, Waiting
+from bot.model.contract import Contract
+from bot.model.job import Job, JobState
+from bot.model.plan import RelaunchPlan
+from bot.model.reading import Known, Unknown
+from bot.model.run import Instance
+from bot.model.value import JobId
+from bot.redaction import Redactor
+from bot.sources.snapshots import SnapshotReader
+from bot.store.store import Store
+
+
+class Steps:
+    """The steps, over every kind of orchestrator."""
+
+    def __init__(
+        self,
+        *,
+        launchers: Mapping[str, Launcher],
+        reader: SnapshotReader,
+        store: Store,
+        clock: Clock,
+        redactor: Redactor,
+        settle: timedelta,
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            launchers: by the contract's ``[orchestrator] kind``.
+            reader: reads the world anew.
+            store: for what is on record of the run.
+            clock: for times.
+            redactor: plans are rebuilt scrubbed, as they were asked.
+            settle: how long an uncertain submission must stay unknown to the orchestrator before it counts as never
+                made; a request on its way when the submitter was killed may still arrive within it.
+        """
+        self._launchers = launchers
+        self._reader = reader
+        self._store = store
+        self._clock = clock
+        self._redactor = redactor
+        self._settle = settle
+        self._absent_since: dict[int, float] = {}
+
+    async def take(self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool) -> StepOutcome:
+        """Do one step, or look once at what it waits for.
+
+        Args:
+            step: which one.
+            action: with the step's intent already committed.
+            contract: as it is on disk now.
+            is_resumed: whether the intent was committed earlier, so that the step may have happened already.
+        """
+        match step:
+            case StepName.VERIFY:
+                return await self._verify(action, contract)
+            case StepName.STOP:
+                return await self._stop(action, contract)
+            case StepName.SUBMIT:
+                return await self._submit(action, contract, is_resumed=is_resumed)
+            case StepName.CONFIRM:
+                return await self._confirm(action, contract)
+            case StepName.STABILISE:
+                return await self._stabilise(action, contract)
+            case StepName.RESTORE:
+                return await self._restore(action, contract)
+            case _:
+                assert_never(step)
+
+    async def _verify(self, action: Action, contract: Contract) -> StepOutcome:
+        """Rebuild the plan from the world as it is now; any difference voids the grant (law 2)."""
+        plan = action.plan
+        if not action.grant.covers(plan, self._clock.now()):
+            return Refused(detail="the approval is no longer valid: it has expired or is for another plan")
+        record = await self._store.record(action.run_id)
+        instance = record.instance if record else None
+        seen = await self._reader.read(contract, instance, record.run.metrics_cursor if record else "")
+        rebuilt = plan_relaunch(contract, seen, instance, self._launcher(contract), self._redactor)
+        match rebuilt:
+            case NoPlan(is_unknown=True, reason=reason):
+                return Waiting(detail=reason)
+            case NoPlan(reason=reason):
+                return Refused(detail=reason)
+            case RelaunchPlan() if rebuilt.digest != plan.digest:
+                changed = "; ".join(differences(plan, rebuilt))
+                return Refused(detail=f"what would be done has changed since it was asked: {changed}")
+            case RelaunchPlan():
+                return Done(detail="the world is as it was when the plan was asked")
+
+    async def _stop(self, action: Action, contract: Contract) -> StepOutcome:  # noqa: PLR0911 - one a case
+        """Stop the old job unless it is terminal, and see it and its tasks end. Safe to repeat."""
+        plan = action.plan
+        if plan.stop is None:
+            return Done(detail="the old job was terminal already")
+        launcher = self._launcher(contract)
+        jobs = await launcher.jobs(contract, plan.stop)
+        match jobs:
+            case Unknown(detail=detail):
+                return Waiting(detail=f"the job to stop cannot be read: {detail}")
+            case Known(value=()):
+                return Done(detail=f"the orchestrator knows no {plan.stop} any more")
+            case Known(value=(job, *_)) if job.instance_id != plan.instance:
+                return Refused(detail=f"{plan.stop} is another launch now ({job.instance_id}); it was not touched")
+            case Known(value=found) if all(each.state.is_terminal for each in found):
+                return Done(detail=f"{plan.stop} is {found[0].state}")
+            case Known():
+                pass
+        outcome = await launcher.stop(contract, plan, action.grant)
+        if isinstance(outcome, Refused):
+            return outcome
+        return Waiting(detail=f"{plan.stop} was told to stop and is not terminal yet ({outcome.detail})")
+
+    async def _submit(  # noqa: PLR0911 - one return a case
+        self, action: Action, contract: Contract, *, is_resumed: bool
+    ) -> StepOutcome:
+        """Submit exactly once.
+
+        A submission that may have happened is looked up. It is made only when the orchestrator has positively said,
+        for a while, that it knows of none, and nothing of an earlier try is still under way on this machine.
+        """
+        plan = action.plan
+        found = await self._find_submission(action, contract)
+        match found:
+            case Done(detail=job_id) if not is_resumed:
+                return Refused(detail=f"somebody else has launched {job_id} meanwhile; nothing was submitted")
+            case Done():
+                return found
+            case Waiting():
+                return Uncertain(detail=found.detail) if is_resumed else found
+            case None if is_resumed and not self._has_settled(action):
+                return Uncertain(detail=f"asking the orchestrator whether {plan.job_id} was submitted before the break")
+            case None:
+                pass
+        if not action.grant.covers(plan, self._clock.now()):
+            return Refused(detail="the approval has expired; nothing was submitted")
+        if contract.command_sha256 != plan.command_sha256 or contract.config_digest != plan.config_digest:
+            return Refused(detail="the contract has changed since the approval; nothing was submitted")
+        self._absent_since.pop(action.number, None)
+        return await self._launcher(contract).submit(contract, plan, action.grant)
+
+    async def _find_submission(self, action: Action, contract: Contract) -> Done | Waiting | None:
+        """Return the new job as Done, None when there is positively none, Waiting when nobody can say."""
+        plan = action.plan
+        launcher = self._launcher(contract)
+        if await launcher.is_submitting(contract):
+            return Waiting(detail="an earlier submission is still under way on this machine")
+        jobs = await launcher.jobs(contract, plan.job_id)
+        match jobs:
+            case Unknown(detail=detail):
+                self._absent_since.pop(action.number, None)
+                return Waiting(detail=f"whether {plan.job_id} was submitted cannot be asked: {detail}")
+            case Known(value=(job, *_)) if job.instance_id != plan.instance:
+                return Done(detail=job.job_id)
+            case Known():
+                self._absent_since.setdefault(action.number, self._clock.monotonic())
+                return None
+
+    def _has_settled(self, action: Action) -> bool:
+        since = self._absent_since.get(action.number)
+        return since is not None and self._clock.monotonic() - since >= self._settle.total_seconds()
+
+    async def _confirm(self, action: Action, contract: Contract) -> StepOutcome:
+        """See exactly one live job of the run: the new one."""
+        plan = action.plan
+        job = await self._new_job(action, contract)
+        if not isinstance(job, Job):
+            return job
+        if job.state.is_terminal and job.state is not JobState.SUCCEEDED:
+            return Refused(detail=f"{job.job_id} ended at once: {_say_end(job)}")
+        old = plan.instance.rsplit("@", 1)[0]
+        if old and old != job.job_id:
+            before = await self._launcher(contract).jobs(contract, JobId(old))
+            match before:
+                case Unknown(detail=detail):
+                    return Waiting(detail=f"whether {old} still lives cannot be asked: {detail}")
+                case Known(value=(other, *_)) if not other.state.is_terminal:
+                    return Refused(detail=f"two jobs of the run live: {old} and {job.job_id}; stop one by hand now")
+                case Known():
+                    pass
+        return Done(detail=f"exactly one live job: {job.instance_id}")
+
+    async def _stabilise(self, action: Action, contract: Contract) -> StepOutcome:
+        """See that it has not died a while after the submission (babysit-job: 120 s)."""
+        job = await self._new_job(action, contract)
+        if not isinstance(job, Job):
+            return job
+        if job.state is JobState.SUCCEEDED:
+            return Done(detail=f"{job.job_id} has already succeeded")
+        if job.state.is_terminal:
+            return Refused(detail=f"{job.job_id} ended soon after its launch: {_say_end(job)}")
+        confirmed = action.record(StepName.CONFIRM)
+        begun = confirmed.outcome_at if confirmed and confirmed.outcome_at else self._clock.now()
+        left = begun + contract.cadence.stabilise - self._clock.now()
+        if left > timedelta():
+            return Waiting(detail=f"{job.job_id} is {job.state}; its first minutes are not over")
+        return Done(detail=f"{job.job_id} is still {job.state}")
+
+    async def _restore(self, action: Action, contract: Contract) -> StepOutcome:
+        """See that it loaded the planned checkpoint and that its training loop has begun."""
+        job = await self._new_job(action, contract)
+        if not isinstance(job, Job):
+            return job
+        if job.state.is_terminal and job.state is not JobState.SUCCEEDED:
+            return Refused(detail=f"{job.job_id} ended before it trained: {_say_end(job)}")
+        record = await self._store.record(action.run_id)
+        instance = record.instance if record else None
+        seen = await self._reader.read(contract, _as_new(instance, job), action.metrics_cursor)
+        rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
+        judged = judge_restore(action.plan, contract, seen, tuple(row.step for row in rows))
+        match judged:
+            case Restored(detail=detail):
+                return Done(detail=detail)
+            case WrongRestore(detail=detail):
+                return Refused(detail=f"the lineage is not what was approved: {detail}")
+            case NotYet(detail=detail):
+                return Waiting(detail=detail)
+
+    async def _new_job(self, action: Action, contract: Contract) -> Job | StepOutcome:
+        """Return the submitted job; what is in the way of knowing it as an outcome."""
+        plan = action.plan
+        submitted = action.record(StepName.SUBMIT)
+        job_id = submitted.outcome.detail if submitted and submitted.outcome else plan.job_id
+        jobs = await self._launcher(contract).jobs(contract, JobId(job_id))
+        match jobs:
+            case Unknown(detail=detail):
+                return Waiting(detail=f"{job_id} cannot be read: {detail}")
+            case Known(value=()):
+                return Waiting(detail=f"the orchestrator does not know {job_id}")
+            case Known(value=(job, *_)) if job.instance_id == plan.instance:
+                return Waiting(detail=f"the orchestrator still shows the old {job_id}")
+            case Known(value=(job, *_)):
+                return job
+
+    def _launcher(self, contract: Contract) -> Launcher:
+        return self._launchers[contract.orchestrator.kind]
+
+
+def _say_end(job: Job) -> str:
+    """State, exit codes and errors of a job that ended, from its tasks: its own exit code lies."""
+    codes: list[str] = []
+    if isinstance(job.tasks, Known):
+        codes = [f"task {t.index} exit {t.exit_code}" for t in job.tasks.value if t.exit_code is not None]
+    return f"{job.state} ({', '.join(codes) or 'exit codes unknown'}) {job.error}".strip()
+
+
+def _as_new(instance: Instance | None, job: Job) -> Instance | None:
+    """Return the instance with what the orchestrator says of its submission, so that older lines are left out."""
+    return instance.model_copy(update={"job_id": job.job_id, "submitted_at": job.submitted_at}) if instance else None

@@ -1,0 +1,191 @@
+"""A run was checked: what has changed, who is told, and whether a relaunch is put to the DRI. Pure, no I/O.
+
+The main loop ends here: ``app.py`` → ``scheduler.py`` → ``watcher.py`` → ``checks/`` → this file → the outbox.
+"""
+
+from datetime import datetime
+
+from bot.model.event import RunChecked
+from bot.model.incident import Incident, News, open_incident
+from bot.model.plan import Request
+from bot.model.record import Decision, Record, Telling
+from bot.model.run import RunState
+from bot.model.update import UpdateKind
+from bot.model.value import CheckId
+from bot.model.verdict import Fail, Judgement, Severity
+from handlers import tellings
+from handlers.asking import Look, MakePlan, ask
+from handlers.context import Context
+from handlers.observed import Seen, observe
+
+JOB_ENDED = CheckId("job.ended")
+
+
+def decide_checked(
+    record: Record, event: RunChecked, context: Context, *, make_plan: MakePlan, shape: dict[str, str]
+) -> Decision:
+    """Return everything that one check of one run changes."""
+    at = event.snapshot.at
+    picture = observe(record, event.snapshot, context, shape)
+    after = _with(record, picture)
+    incidents, news = _incidents(after, event.judgements, at)
+    after = after.model_copy(update={"incidents": incidents})
+    told = [*_greet(context, after, picture, at), *_tell_incidents(context, after, news, at)]
+    told.extend(_tell_arrival(context, record, after, at))
+    milestone, milestone_told = _milestone(context, record, after, at)
+    told.extend(milestone_told)
+    asking = ask(Look(context, after, event.snapshot, picture, make_plan, at))
+    told.extend(asking.tell)
+    run = after.run.model_copy(
+        update={
+            "milestone_step": milestone,
+            "relaunch_wanted_by": "" if asking.requests else after.run.relaunch_wanted_by,
+            "last_told_at": at if told else record.run.last_told_at or at,
+        }
+    )
+    after = after.model_copy(update={"run": run, "requests": _merge_requests(after.requests, asking.requests)})
+    if record.active_action is None:
+        told.append(tellings.live_status(context, after, at))
+    return Decision(
+        run=run,
+        instances=picture.instances,
+        incidents=tuple(incident for incident, _ in news),
+        requests=asking.requests,
+        memories=event.memories,
+        tell=tuple(told),
+        audit=asking.audit,
+    )
+
+
+def _with(record: Record, picture: Seen) -> Record:
+    kept = tuple(i for i in record.instances if i.number not in {n.number for n in picture.instances})
+    return record.model_copy(update={"run": picture.run, "instances": (*kept, *picture.instances)})
+
+
+def _merge_requests(before: tuple[Request, ...], changed: tuple[Request, ...]) -> tuple[Request, ...]:
+    by_number = {request.number: request for request in (*before, *changed)}
+    return tuple(by_number[number] for number in sorted(by_number))
+
+
+def _incidents(
+    record: Record, judgements: tuple[Judgement, ...], at: datetime
+) -> tuple[tuple[Incident, ...], tuple[tuple[Incident, News], ...]]:
+    """Return the incidents after the verdicts, and those that changed with what is new about each."""
+    left = {incident.number: incident for incident in record.incidents}
+    news: list[tuple[Incident, News]] = []
+    number = record.next_incident
+    for judgement in judgements:
+        for incident in [i for i in left.values() if i.check == judgement.check]:
+            after, what = incident.after(judgement.verdict, at)
+            if after != incident:
+                left[incident.number] = after
+                news.append((after, what))
+        if isinstance(judgement.verdict, Fail):
+            finding = judgement.verdict.finding
+            if not any(i.check == finding.check and i.key == finding.key and not i.is_resolved for i in left.values()):
+                opened = open_incident(number, record.run_id, finding, at)
+                left[number] = opened
+                news.append((opened, News.OPENED))
+                number += 1
+    return tuple(left.values()), tuple(news)
+
+
+def _tell_incidents(
+    context: Context, record: Record, news: tuple[tuple[Incident, News], ...], at: datetime
+) -> list[Telling]:
+    told: list[Telling] = []
+    for incident, what in news:
+        match what:
+            case News.OPENED:
+                is_failure = incident.check == JOB_ENDED and incident.finding.severity is Severity.CRITICAL
+                told.append(tellings.incident_opened(context, record, incident, at, is_failure=is_failure))
+            case News.WORSE:
+                told.append(tellings.incident_worse(context, record, incident, at))
+            case News.RESOLVED:
+                told.append(tellings.incident_resolved(context, record, incident, at))
+            case News.NOTHING_NEW:
+                pass
+    return told
+
+
+def _greet(context: Context, record: Record, picture: Seen, at: datetime) -> list[Telling]:
+    """Tell of a run that is watched from now on, or of a launch that Hero did not make."""
+    instance = record.instance
+    if instance is None or not (picture.is_first_sight or picture.is_new_launch):
+        return []
+    if picture.is_first_sight:
+        return [
+            tellings.tell(
+                context,
+                record,
+                at,
+                kind=UpdateKind.WATCHING,
+                key="watching",
+                headline=f"Hero watches this run from now on, every {_minutes(context)}",
+                evidence=(f"job {instance.job_id}", f"output root {context.contract.output_root}"),
+                next_=f"failures and requests come here; the DRI is {context.contract.dri}",
+            )
+        ]
+    return [
+        tellings.tell(
+            context,
+            record,
+            at,
+            kind=UpdateKind.LAUNCHED,
+            key=f"launched/{instance.number}",
+            headline=f"a new launch appeared that Hero did not make: {instance.job_id}",
+            severity=Severity.WARNING,
+            evidence=(f"launch number {instance.number}, submitted {instance.submitted_at}",),
+            next_="Hero watches it as this run's current instance",
+        )
+    ]
+
+
+def _minutes(context: Context) -> str:
+    return f"{context.cadence.total_seconds() / 60:g} min"
+
+
+def _tell_arrival(context: Context, before: Record, after: Record, at: datetime) -> list[Telling]:
+    """Tell that the run has completed."""
+    if after.run.state is not RunState.COMPLETED or before.run.state is RunState.COMPLETED:
+        return []
+    final = context.contract.final_step
+    return [
+        tellings.tell(
+            context,
+            after,
+            at,
+            kind=UpdateKind.COMPLETED,
+            key=f"completed/{after.instance.number if after.instance else 0}",
+            headline=f"the job succeeded and the final step {final} was seen",
+            evidence=(
+                f"last logged step {after.run.progress.step}",
+                f"newest complete checkpoint: step {after.run.progress.checkpoint_step}",
+            ),
+            next_="verify the final artifacts before the run is sealed",
+        )
+    ]
+
+
+def _milestone(context: Context, before: Record, after: Record, at: datetime) -> tuple[int | None, tuple[Telling, ...]]:
+    """Tell the newest milestone that was passed since the last look; those passed before the first look are history."""
+    step, told = after.run.progress.step, before.run.milestone_step
+    if step is None:
+        return told, ()
+    plan = context.contract.milestones
+    passed = [s for s in plan.steps if s <= step]
+    if plan.every:
+        passed.append(step // plan.every * plan.every)
+    newest = max(passed, default=0)
+    if told is None or newest <= told:
+        return max(newest, told or 0), ()
+    telling = tellings.tell(
+        context,
+        after,
+        at,
+        kind=UpdateKind.MILESTONE,
+        key=f"milestone/{newest}",
+        headline=f"step {newest} is reached",
+        next_="nothing to do",
+    )
+    return newest, (telling,)

@@ -1,0 +1,247 @@
+"""``/hero …``: answered from what is on record, at once; never a call to a service. Pure."""
+
+import shlex
+from collections.abc import Callable, Mapping
+from datetime import datetime
+
+from bot.model.audit import AuditEntry
+from bot.model.durations import say_duration
+from bot.model.event import Commanded
+from bot.model.incident import Acknowledged
+from bot.model.person import Person, find_people
+from bot.model.record import Decision, Record, Telling
+from bot.model.value import RunId, Value
+from bot.render.words import STATE_WORDS, say_time, standing_facts
+from handlers import tellings
+from handlers.context import Context, standing_of
+
+HELP = (
+    "status [RUN] — where a run is, when that was true, what is unknown",
+    "runs — every run, one line each",
+    "incidents [RUN] — what is wrong now",
+    "ack I4 — you look after an incident: no more reminders",
+    "relaunch [RUN] — ask the DRI for a relaunch from the newest complete checkpoint",
+    "pause [RUN] / resume [RUN] — stop and start telling about a run; it is said in the status",
+    "help — this list",
+    "A request is decided in its thread: `approve R7` or `deny R7 because …`",
+)
+
+
+class Question(Value):
+    """A command and what is on record to answer it from."""
+
+    event: Commanded
+    records: tuple[Record, ...]
+    contexts: Mapping[RunId, Context]
+    blocked: Mapping[RunId, str]
+    """Runs whose contract cannot be read, with the reason."""
+    here: RunId | None
+    """The run in whose conversation it was given."""
+    people: tuple[Person, ...]
+    timezone: str
+    at: datetime
+
+
+class Answered(Value):
+    """The answer, and what the command changes for one run."""
+
+    telling: Telling
+    run_id: RunId | None = None
+    decision: Decision = Decision()
+    check_now: RunId | None = None
+    """A run to be checked at once."""
+
+
+def answer_command(question: Question) -> Answered:
+    """Answer one command; an unknown one gets the nearest valid ones."""
+    try:
+        words = shlex.split(question.event.text)
+    except ValueError:
+        words = question.event.text.split()
+    verb = words[0].lower() if words else "help"
+    handler = COMMANDS.get(verb)
+    if handler is None:
+        return _say(question, f"`{verb[:40]}` is no command of Hero's.", HELP)
+    return handler(question, tuple(words[1:]))
+
+
+def _say(question: Question, headline: str, lines: tuple[str, ...] = (), next_: str = "") -> Answered:
+    event = question.event
+    key = f"command/{event.actor.platform}/{event.place.key}/{event.place.message}/{event.said_at.isoformat()}"
+    telling = tellings.answer(
+        event.actor, event.place, question.at, key=key, headline=headline, lines=lines, next_=next_
+    )
+    return Answered(telling=telling)
+
+
+def _find(question: Question, words: tuple[str, ...]) -> Record | Answered:
+    """Return the run that is meant: named, or the one of this conversation, or the only one."""
+    wanted = words[0] if words else question.here
+    if wanted is None and len(question.records) == 1:
+        return question.records[0]
+    if wanted is None:
+        names = ", ".join(r.run_id for r in question.records) or "none"
+        return _say(question, "Which run? Please name one.", (f"runs: {names}",))
+    found = [r for r in question.records if r.run_id == wanted]
+    if found:
+        return found[0]
+    if RunId(wanted) in question.blocked:
+        return _say(question, f"{wanted} is not watched: {question.blocked[RunId(wanted)]}")
+    near = ", ".join(r.run_id for r in question.records if r.run_id.startswith(wanted[:4])) or "none like it"
+    return _say(question, f"There is no run {wanted[:80]}.", (f"there are: {near}",))
+
+
+def _status(question: Question, words: tuple[str, ...]) -> Answered:
+    if not words and question.here is None and len(question.records) != 1:
+        return _runs(question, ())
+    record = _find(question, words)
+    if isinstance(record, Answered):
+        return record
+    context = question.contexts.get(record.run_id)
+    if context is None:
+        return _say(question, f"{record.run_id} is not watched: {question.blocked.get(record.run_id, 'no contract')}")
+    lines = [
+        f"{name}: {value}" for name, value in standing_facts(standing_of(record, context.contract), question.timezone)
+    ]
+    lines.append(f"monitor: {_say_freshness(record, context, question.at)}")
+    lines.extend(_say_incidents(record))
+    asked = record.open_request
+    if asked is not None:
+        lines.append(f"{asked.name} waits for {asked.dri} until {say_time(asked.expires_at, question.timezone)}")
+    return _say(question, f"{record.run_id}: {STATE_WORDS[record.run.state]}", tuple(lines))
+
+
+def _say_freshness(record: Record, context: Context, at: datetime) -> str:
+    last = record.run.last_checked_at
+    if last is None:
+        return "not checked yet"
+    age = at - last
+    paused = "paused; " if record.run.is_paused else ""
+    if age > 2 * context.cadence:
+        return f"{paused}STALE, not checked for {say_duration(age)}; what stands above may no longer be true"
+    return f"{paused}checked {say_duration(age)} ago, every {say_duration(context.cadence)}"
+
+
+def _say_incidents(record: Record) -> list[str]:
+    return [
+        f"I{i.number} {i.check} ({i.finding.severity}"
+        + (f", {i.state.by} looks after it" if isinstance(i.state, Acknowledged) else "")
+        + f"): {i.finding.summary}"
+        for i in record.incidents
+        if not i.is_resolved
+    ]
+
+
+def _runs(question: Question, _words: tuple[str, ...]) -> Answered:
+    lines = [f"{r.run_id}: {STATE_WORDS[r.run.state]}, {_say_step(r)}" for r in question.records]
+    lines.extend(f"{run_id}: not watched: {why}" for run_id, why in question.blocked.items())
+    return _say(question, f"{len(lines)} runs" if len(lines) != 1 else "1 run", tuple(lines))
+
+
+def _say_step(record: Record) -> str:
+    step = record.run.progress.step
+    return "step unknown" if step is None else f"step {step}"
+
+
+def _incidents(question: Question, words: tuple[str, ...]) -> Answered:
+    if words or question.here:
+        record = _find(question, words)
+        if isinstance(record, Answered):
+            return record
+        records: tuple[Record, ...] = (record,)
+    else:
+        records = question.records
+    lines = tuple(f"{r.run_id}: {line}" for r in records for line in _say_incidents(r))
+    return _say(question, f"{len(lines)} open incidents" if lines else "No open incident.", lines)
+
+
+def _acknowledge(question: Question, words: tuple[str, ...]) -> Answered:
+    person = _known_person(question)
+    if isinstance(person, Answered):
+        return person
+    wanted = words[0].upper().lstrip("I") if words else ""
+    for record in question.records:
+        for incident in record.incidents:
+            if str(incident.number) == wanted and not incident.is_resolved:
+                after = incident.model_copy(update={"state": Acknowledged(by=person.name, at=question.at)})
+                said = _say(question, f"Thank you: {person.name} looks after I{incident.number}.")
+                decision = Decision(
+                    incidents=(after,), audit=(_audit(question, record.run_id, "acknowledged", f"I{incident.number}"),)
+                )
+                return said.model_copy(update={"run_id": record.run_id, "decision": decision})
+    return _say(question, "Which incident? Name an open one, e.g. `ack I4`; `incidents` lists them.")
+
+
+def _relaunch(question: Question, words: tuple[str, ...]) -> Answered:
+    person = _known_person(question)
+    if isinstance(person, Answered):
+        return person
+    record = _find(question, words)
+    if isinstance(record, Answered):
+        return record
+    if record.active_action is not None:
+        return _say(question, f"A relaunch of {record.run_id} is under way already.")
+    if record.open_request is not None:
+        return _say(
+            question, f"{record.open_request.name} asks for that already and waits for {record.open_request.dri}."
+        )
+    run = record.run.model_copy(update={"relaunch_wanted_by": person.name})
+    said = _say(
+        question,
+        f"Hero checks {record.run_id} now and puts the plan to its DRI in the run's thread; nothing is changed before "
+        "the answer.",
+    )
+    decision = Decision(run=run, audit=(_audit(question, record.run_id, "relaunch_wanted", person.name),))
+    return said.model_copy(update={"run_id": record.run_id, "decision": decision, "check_now": record.run_id})
+
+
+def _pause(question: Question, words: tuple[str, ...]) -> Answered:
+    return _set_paused(question, words, is_paused=True)
+
+
+def _resume(question: Question, words: tuple[str, ...]) -> Answered:
+    return _set_paused(question, words, is_paused=False)
+
+
+def _set_paused(question: Question, words: tuple[str, ...], *, is_paused: bool) -> Answered:
+    person = _known_person(question)
+    if isinstance(person, Answered):
+        return person
+    record = _find(question, words)
+    if isinstance(record, Answered):
+        return record
+    run = record.run.model_copy(update={"is_paused": is_paused})
+    what = "watch_paused" if is_paused else "watch_resumed"
+    said = _say(question, f"The watch over {record.run_id} is {'paused' if is_paused else 'resumed'}.")
+    decision = Decision(run=run, audit=(_audit(question, record.run_id, what, person.name),))
+    check = None if is_paused else record.run_id
+    return said.model_copy(update={"run_id": record.run_id, "decision": decision, "check_now": check})
+
+
+def _help(question: Question, _words: tuple[str, ...]) -> Answered:
+    return _say(question, "Hero watches training runs and asks before it changes anything.", HELP)
+
+
+def _known_person(question: Question) -> Person | Answered:
+    actor = question.event.actor
+    found = () if actor.is_bot else find_people(actor, question.people)
+    if len(found) == 1:
+        return found[0]
+    return _say(question, f"Thank you, but the account {actor.user_id} is nobody on record; nothing was changed.")
+
+
+def _audit(question: Question, run_id: RunId, what: str, detail: str) -> AuditEntry:
+    actor = question.event.actor
+    return AuditEntry(at=question.at, run_id=run_id, who=f"{actor.platform}:{actor.user_id}", what=what, detail=detail)
+
+
+COMMANDS: Mapping[str, Callable[[Question, tuple[str, ...]], Answered]] = {
+    "status": _status,
+    "runs": _runs,
+    "incidents": _incidents,
+    "ack": _acknowledge,
+    "relaunch": _relaunch,
+    "pause": _pause,
+    "resume": _resume,
+    "help": _help,
+}

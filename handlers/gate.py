@@ -1,0 +1,180 @@
+"""Who may decide a request: the one place where a yes becomes a grant. Pure, and the strictest function we have.
+
+A reply, a button, a command and a GitHub comment all come through here, so that no way in has a list of its own (field
+report R39).
+"""
+
+from datetime import datetime
+from typing import Literal
+
+from bot.model.delivery import ChannelName
+from bot.model.event import Place
+from bot.model.person import Actor, Person, Standing, find_people
+from bot.model.plan import Grant, Request, RequestState
+from bot.model.reading import Known, Reading, Unknown
+from bot.model.record import Record
+from bot.model.value import PersonName, Value
+from handlers.context import Context
+from handlers.tellings import say_outcome
+
+
+class Attempt(Value):
+    """Somebody tries to decide."""
+
+    actor: Actor
+    standing: Reading[Standing] | None
+    """What the platform says of the actor now; None counts as not known."""
+    place: Place
+    request: str | None
+    """``R7`` when it was named."""
+    is_approval: bool
+    note: str = ""
+    said_at: datetime
+    is_edited: bool = False
+    is_button: bool = False
+    """A button stands on the request's own message, so it is after it by nature."""
+
+
+class Allowed(Value):
+    kind: Literal["allowed"] = "allowed"
+    request: Request
+    by: PersonName
+
+
+class Turned(Value):
+    """Not allowed: what to answer, and under which name it goes into the audit log."""
+
+    kind: Literal["turned"] = "turned"
+    why: str
+    answer: str
+    """Polite, and says what would work. Empty: no answer at all (bots)."""
+
+
+def judge_attempt(record: Record, attempt: Attempt, context: Context) -> Allowed | Turned:
+    """Return whether this very attempt decides a request of this run."""
+    person = _who(attempt, context.people)
+    if isinstance(person, Turned):
+        return person
+    request = _which(record, attempt, context.rules.timezone)
+    if isinstance(request, Turned):
+        return request
+    if person.name != request.dri or request.dri != context.contract.dri:
+        return Turned(
+            why="not_the_dri",
+            answer=f"Thank you, but only {context.contract.dri} (DRI of {record.run_id}) can decide {request.name}; "
+            "nothing was changed.",
+        )
+    stale = _is_stale(record, attempt, request)
+    return stale or Allowed(request=request, by=person.name)
+
+
+def _who(attempt: Attempt, people: tuple[Person, ...]) -> Person | Turned:
+    """Return the person behind the account, by immutable id."""
+    if attempt.actor.is_bot:
+        return Turned(why="a_bot", answer="")
+    if attempt.is_edited:
+        return Turned(why="edited", answer="An edited message decides nothing. Please send a new one.")
+    found = find_people(attempt.actor, people)
+    if len(found) != 1:
+        who = "is on record for more than one person" if found else "is nobody on record"
+        return Turned(
+            why="two_people" if found else "nobody_on_record",
+            answer=f"Thank you, but the account {attempt.actor.user_id} {who} in [people]; nothing was changed.",
+        )
+    return _is_outsider(attempt.standing) or found[0]
+
+
+def _is_outsider(standing: Reading[Standing] | None) -> Turned | None:
+    """Turn away a bot, a guest, a stranger, and whoever's membership could not be asked just now."""
+    match standing:
+        case Known(value=Standing(is_bot=True)):
+            return Turned(why="a_bot", answer="")
+        case Known(value=Standing(is_member=True)):
+            return None
+        case Known(value=Standing(detail=detail)):
+            return Turned(
+                why="no_full_member",
+                answer=f"Thank you, but this account is no full member here ({detail}); nothing was changed.",
+            )
+        case Unknown(detail=detail):
+            return _unverified(detail)
+        case None:
+            return _unverified("it was not asked")
+
+
+def _unverified(detail: str) -> Turned:
+    return Turned(
+        why="membership_unknown",
+        answer=f"Your membership could not be verified ({detail}), so nothing was changed. Please try again.",
+    )
+
+
+def _which(record: Record, attempt: Attempt, timezone: str) -> Request | Turned:
+    """Return the open request that is meant; two open ones demand the id."""
+    if attempt.request is None:
+        waiting = [r for r in record.requests if r.state is RequestState.OPEN]
+        if len(waiting) == 1:
+            return waiting[0]
+        if waiting:
+            names = ", ".join(r.name for r in waiting)
+            return Turned(why="ambiguous", answer=f"More than one request waits ({names}); please name one.")
+        last = next(reversed(record.requests), None)
+        return _too_late(last, timezone) if last else Turned(why="no_request", answer="No request waits here.")
+    named = next((r for r in record.requests if r.name == attempt.request.upper()), None)
+    if named is None:
+        return Turned(
+            why="other_request",
+            answer=f"{attempt.request} is no request of {record.run_id}; nothing was changed.",
+        )
+    return named if named.state is RequestState.OPEN else _too_late(named, timezone)
+
+
+def _too_late(request: Request, timezone: str) -> Turned:
+    return Turned(
+        why="already_decided",
+        answer=f"{request.name} was already handled: {say_outcome(request, timezone)}. Nothing further was done.",
+    )
+
+
+def _is_stale(record: Record, attempt: Attempt, request: Request) -> Turned | None:
+    """Refuse what was said after the request ran out, or before it was there to be read.
+
+    The platform's own order decides where it is known, since its clock and ours differ.
+    """
+    if attempt.said_at >= request.expires_at:
+        return Turned(why="expired", answer=f"{request.name} has expired; `/hero relaunch {record.run_id}` asks again.")
+    if attempt.is_button:
+        return None
+    asked = record.posted_at(ChannelName(attempt.actor.platform.value), f"request:{request.number}")
+    if asked is None or not _is_after(attempt.place.message, asked.message_id):
+        return Turned(
+            why="before_the_request",
+            answer=f"That was said before {request.name} could be read here, so it decides nothing. Please repeat it.",
+        )
+    return None
+
+
+def _is_after(message: str, asked: str) -> bool:
+    """Compare two messages of one platform; their ids are numbers that rise with time (Slack ts, GitHub id)."""
+    try:
+        return _order(message) > _order(asked.rsplit(":", 1)[-1])
+    except ValueError:
+        return False
+
+
+def _order(message_id: str) -> tuple[int, int]:
+    """Split a Slack ts or a plain number; no float, since a ts has more digits than one holds."""
+    whole, _, rest = message_id.partition(".")
+    return int(whole), int(rest.ljust(6, "0")) if rest else 0
+
+
+def grant_for(allowed: Allowed, at: datetime, context: Context) -> Grant:
+    """Return the grant that a DRI's yes makes."""
+    return Grant(
+        request=allowed.request.number,
+        run_id=allowed.request.run_id,
+        digest=allowed.request.digest,
+        by=allowed.by,
+        at=at,
+        expires_at=at + context.rules.grant_lasts,
+    )

@@ -1,0 +1,156 @@
+"""What a check's readings change in the picture of a run: its state, its progress, its instances. Pure."""
+
+from datetime import datetime
+
+from bot.model.job import Job, JobState
+from bot.model.reading import Known, Unknown
+from bot.model.record import Record
+from bot.model.run import Instance, Progress, Run, RunState
+from bot.model.snapshot import Snapshot, Source, newest_complete
+from bot.model.value import Value
+from handlers.context import Context
+
+_PACE_WEIGHT = 0.5
+"""How much the newest pace counts against the one before; smooths evals and saves out of the time left."""
+
+
+class Seen(Value):
+    """The picture after a check."""
+
+    run: Run
+    instances: tuple[Instance, ...]
+    """New or changed ones."""
+    is_first_sight: bool
+    is_new_launch: bool
+    """A launch appeared that Hero did not make."""
+
+
+def observe(record: Record, seen: Snapshot, context: Context, shape: dict[str, str]) -> Seen:
+    """Return the run as it is after a snapshot.
+
+    Args:
+        record: the run as it was.
+        seen: what was read now.
+        context: the run's contract and rules.
+        shape: the contract's launch-shaping fields, scrubbed, to remember with a new instance.
+    """
+    instance, is_new = _instance(record, seen, context, shape)
+    progress = _progress(record.run.progress, seen, starts_anew=is_new and record.instance is not None)
+    run = record.run.model_copy(
+        update={
+            "state": _state(record, seen, context, progress),
+            "progress": progress,
+            "last_checked_at": seen.at,
+            "gaps": _gaps(seen),
+            "metrics_cursor": seen.metrics.value.cursor
+            if isinstance(seen.metrics, Known)
+            else record.run.metrics_cursor,
+            "blocked_reason": "",
+        }
+    )
+    changed = (instance,) if instance is not None and instance != record.instance else ()
+    first = record.instance is None and instance is not None
+    return Seen(run=run, instances=changed, is_first_sight=first, is_new_launch=is_new and not first)
+
+
+def _instance(record: Record, seen: Snapshot, context: Context, shape: dict[str, str]) -> tuple[Instance | None, bool]:
+    """Return the current instance after this snapshot, and whether it is a launch that was not known before."""
+    before, job = record.instance, seen.job
+    if job is None or record.active_action is not None:
+        return before, False
+    if before is not None and before.job_id == job.job_id and before.submitted_at in {None, job.submitted_at}:
+        known = before.model_copy(update={"submitted_at": job.submitted_at})
+        return (_ended(known, job, seen.at) if job.state.is_terminal else known), False
+    found = Instance(
+        run_id=record.run_id,
+        number=before.number + 1 if before else 0,
+        job_id=job.job_id,
+        submitted_at=job.submitted_at,
+        launched_at=job.submitted_at if before is None else seen.at,
+        source_sha=context.contract.source_sha,
+        config_digest=context.contract.config_digest,
+        shape=shape,
+    )
+    return (_ended(found, job, seen.at) if job.state.is_terminal else found), True
+
+
+def _ended(instance: Instance, job: Job, at: datetime) -> Instance:
+    if instance.ended_at is not None:
+        return instance
+    codes = [t.exit_code for t in job.tasks.value if t.exit_code is not None] if isinstance(job.tasks, Known) else []
+    worst = next((code for code in codes if code != 0), codes[0] if codes else None)
+    return instance.model_copy(update={"ended_at": job.finished_at or at, "exit_code": worst})
+
+
+def _state(record: Record, seen: Snapshot, context: Context, progress: Progress) -> RunState:
+    """Return the run's state; one that could not be read stays what it was, and the gap is shown beside it."""
+    if record.active_action is not None:
+        return RunState.RELAUNCHING
+    match seen.jobs:
+        case Unknown():
+            return record.run.state
+        case Known(value=()):
+            was_alive = record.run.state in {RunState.RUNNING, RunState.PENDING, RunState.RELAUNCHING}
+            return RunState.FAILED if was_alive else record.run.state
+        case Known(value=jobs):
+            return _state_of_job(jobs[0], context, progress)
+
+
+def _state_of_job(job: Job, context: Context, progress: Progress) -> RunState:
+    match job.state:
+        case JobState.PENDING | JobState.BUILDING:
+            return RunState.PENDING
+        case JobState.RUNNING:
+            return RunState.RUNNING
+        case JobState.KILLED:
+            return RunState.STOPPED
+        case JobState.SUCCEEDED:
+            return (
+                RunState.COMPLETED if has_reached_end(progress, context.contract.final_step) else RunState.ENDED_SHORT
+            )
+        case JobState.FAILED | JobState.WORKER_FAILED | JobState.UNSCHEDULABLE:
+            return RunState.FAILED
+
+
+def has_reached_end(progress: Progress, final_step: int | None) -> bool:
+    """Whether the final step was seen, in the metrics or as a checkpoint; steps may be counted from 0 or from 1."""
+    if final_step is None:
+        return False
+    return max(progress.step or 0, progress.checkpoint_step or 0) >= final_step - 1
+
+
+def _progress(before: Progress, seen: Snapshot, *, starts_anew: bool) -> Progress:
+    after = before.model_copy(update={"steps_per_s": None}) if starts_anew else before
+    if isinstance(seen.checkpoints, Known):
+        newest = newest_complete(seen.checkpoints.value)
+        after = after.model_copy(update={"checkpoint_step": newest.step if newest else None})
+    if isinstance(seen.metrics, Unknown) or not seen.metrics.value.rows:
+        return after
+    row = seen.metrics.value.rows[-1]
+    at = row.at or seen.at
+    figures = {key: values[-1] for key in ("loss", "tokens_per_second") if (values := _values(seen, key))}
+    return after.model_copy(
+        update={"step": row.step, "step_at": at, "steps_per_s": _pace(after, row.step, at), **figures}
+    )
+
+
+def _values(seen: Snapshot, key: str) -> list[float]:
+    rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
+    return [row.values[key] for row in rows if key in row.values]
+
+
+def _pace(before: Progress, step: int, at: datetime) -> float | None:
+    """Steps a second, smoothed; None until two looks have seen the step go forward."""
+    if before.step is None or before.step_at is None or step <= before.step or at <= before.step_at:
+        return None if before.step is not None and step < before.step else before.steps_per_s
+    now = (step - before.step) / (at - before.step_at).total_seconds()
+    return now if before.steps_per_s is None else _PACE_WEIGHT * now + (1 - _PACE_WEIGHT) * before.steps_per_s
+
+
+def _gaps(seen: Snapshot) -> tuple[str, ...]:
+    gaps: list[str] = []
+    for source in Source:
+        reading = seen.reading(source)
+        if isinstance(reading, Unknown):
+            gaps.append(f"{source}: {reading.reason} ({reading.detail})")
+    return tuple(gaps)

@@ -1,0 +1,232 @@
+"""An action moved: what becomes of the run, and what people are told. Pure; runs in the executor's transaction."""
+
+from datetime import datetime
+
+from bot.model.action import Action, ActionState, Done, Refused, StepName, StepRecord
+from bot.model.audit import AuditEntry
+from bot.model.plan import Request, RequestState
+from bot.model.record import Decision, Record, Telling
+from bot.model.run import Instance, Run, RunState
+from bot.model.update import UpdateKind
+from bot.model.value import JobId
+from bot.model.verdict import Severity
+from handlers import tellings
+from handlers.context import Context
+
+
+def decide_outcome(
+    record: Record, action: Action, context: Context, at: datetime, *, shape: dict[str, str]
+) -> Decision:
+    """Return everything that follows from an action as it stands now.
+
+    Args:
+        record: the run before this commit, the action in it as it was.
+        action: as it will be committed.
+        context: the run's contract and rules.
+        at: now.
+        shape: the contract's launch-shaping fields, scrubbed, to remember with the new instance.
+    """
+    before = next((a for a in record.actions if a.number == action.number), None)
+    instances = _instances(record, before, action, at, shape)
+    latest = record.model_copy(update={"instances": (*record.instances, *instances)}) if instances else record
+    run, told = _news(latest, before, action, context, at)
+    return Decision(
+        run=run,
+        instances=instances,
+        requests=_void_request(record, action),
+        actions=(action,),
+        tell=told,
+        audit=_audit(before, action, at),
+    )
+
+
+def _newly_done(before: Action | None, action: Action, step: StepName) -> StepRecord | None:
+    """Return a step's record when this commit is the one that notes it as done."""
+    record = action.record(step)
+    if record is None or not record.is_done:
+        return None
+    earlier = before.record(step) if before else None
+    return None if earlier is not None and earlier.is_done else record
+
+
+def _instances(
+    record: Record, before: Action | None, action: Action, at: datetime, shape: dict[str, str]
+) -> tuple[Instance, ...]:
+    """Return the new instance once the job is submitted, and its submission time once the orchestrator has said it."""
+    submitted = _newly_done(before, action, StepName.SUBMIT)
+    if submitted is not None and submitted.outcome is not None:
+        planned = action.plan.resume_from
+        return (
+            Instance(
+                run_id=record.run_id,
+                number=record.instance.number + 1 if record.instance else 0,
+                job_id=JobId(submitted.outcome.detail),
+                submitted_at=None,
+                launched_at=at,
+                command=action.plan.command,
+                source_sha=action.plan.source_sha,
+                config_digest=action.plan.config_digest,
+                shape=shape,
+                from_step=planned.step if planned else 0,
+            ),
+        )
+    confirmed = _newly_done(before, action, StepName.CONFIRM)
+    if confirmed is not None and confirmed.outcome is not None and record.instance is not None:
+        _, _, said_at = confirmed.outcome.detail.rpartition("@")
+        try:
+            moment = datetime.fromisoformat(said_at)
+        except ValueError:
+            return ()
+        return (record.instance.model_copy(update={"submitted_at": moment}),)
+    return ()
+
+
+def _news(
+    record: Record, before: Action | None, action: Action, context: Context, at: datetime
+) -> tuple[Run | None, tuple[Telling, ...]]:
+    """Return the run after this commit when people are told something, and what they are told."""
+    was = before.state if before else None
+    submitted = _newly_done(before, action, StepName.SUBMIT)
+    state: RunState
+    if action.state is ActionState.DONE and was is not ActionState.DONE:
+        state, tell = RunState.RUNNING, _relaunched
+    elif action.state is ActionState.VOID and was is not ActionState.VOID:
+        state, tell = (RunState.UNKNOWN if action.plan.stop else RunState.FAILED), _void
+    elif action.state is ActionState.FAILED and was is not ActionState.FAILED:
+        state, tell = RunState.FAILED, _failed
+    elif action.state is ActionState.GRANTED and submitted is not None:
+        state, tell = RunState.RELAUNCHING, _submitted
+    elif action.state is ActionState.GRANTED and _is_newly_uncertain(before, action):
+        state, tell = RunState.RELAUNCHING, _uncertain
+    else:
+        return None, ()
+    run = record.run.model_copy(update={"state": state, "last_told_at": at})
+    return run, (tell(record.model_copy(update={"run": run}), action, context, at),)
+
+
+def _is_newly_uncertain(before: Action | None, action: Action) -> bool:
+    """Whether a step's fate became unknown with this commit; a step that ended notes its outcome the same way."""
+    return before is not None and action.noted != before.noted and action.records == before.records
+
+
+def _relaunched(record: Record, action: Action, context: Context, at: datetime) -> Telling:
+    restore = action.record(StepName.RESTORE)
+    submitted = action.record(StepName.SUBMIT)
+    planned = action.plan.resume_from
+    return tellings.action_told(
+        context,
+        record,
+        action,
+        at,
+        kind=UpdateKind.RELAUNCHED,
+        key="done",
+        headline=f"relaunched from step {planned.step if planned else 0} and training again",
+        evidence=(
+            f"job {_detail(submitted)}",
+            f"restore: {_detail(restore)}",
+            f"exactly one live job: {_detail(action.record(StepName.CONFIRM))}",
+            f"approved by {action.grant.by}, plan {action.grant.digest[:12]}",
+        ),
+        next_="Hero watches it as before",
+    )
+
+
+def _submitted(record: Record, action: Action, context: Context, at: datetime) -> Telling:
+    return tellings.action_told(
+        context,
+        record,
+        action,
+        at,
+        kind=UpdateKind.LAUNCHED,
+        key="submitted",
+        headline=f"submitted {_detail(action.record(StepName.SUBMIT))}",
+        evidence=(f"command: {' '.join(action.plan.command)}",),
+        next_=(
+            "Hero confirms that exactly one job lives, that it survives its first minutes, loads the planned "
+            "checkpoint and trains"
+        ),
+    )
+
+
+def _uncertain(record: Record, action: Action, context: Context, at: datetime) -> Telling:
+    step = action.next_step
+    return tellings.action_told(
+        context,
+        record,
+        action,
+        at,
+        kind=UpdateKind.ACTION_PROGRESS,
+        key=f"uncertain/{step}",
+        headline=f"it is not known whether the step `{step}` happened",
+        severity=Severity.WARNING,
+        evidence=(action.noted,),
+        next_="Hero asks the orchestrator until it answers, and does not do the step a second time on a guess",
+    )
+
+
+def _void(record: Record, action: Action, context: Context, at: datetime) -> Telling:
+    return tellings.action_told(
+        context,
+        record,
+        action,
+        at,
+        kind=UpdateKind.ACTION_PROGRESS,
+        key="void",
+        headline=f"R{action.grant.request} was approved, but nothing was done",
+        severity=Severity.WARNING,
+        evidence=(action.noted,),
+        next_="Hero checks the run now and asks afresh if a relaunch is still called for",
+        asks_dri=True,
+    )
+
+
+def _failed(record: Record, action: Action, context: Context, at: datetime) -> Telling:
+    failed = next((r for r in action.records if isinstance(r.outcome, Refused)), None)
+    done = tuple(f"{r.step}: {_detail(r)}" for r in action.records if r.is_done)
+    return tellings.action_told(
+        context,
+        record,
+        action,
+        at,
+        kind=UpdateKind.FAILED,
+        key="failed",
+        headline=f"the relaunch stopped at `{failed.step if failed else '?'}`: {action.noted}",
+        severity=Severity.CRITICAL,
+        evidence=tuple(f"done before: {line}" for line in done),
+        next_=f"Hero does nothing further; `/hero relaunch {record.run_id}` asks again once it is mended",
+        asks_dri=True,
+    )
+
+
+def _detail(record: StepRecord | None) -> str:
+    return record.outcome.detail if record is not None and isinstance(record.outcome, Done) else "not known"
+
+
+def _void_request(record: Record, action: Action) -> tuple[Request, ...]:
+    """A request whose action was voided is void too, so that the next check asks afresh with the difference."""
+    if action.state is not ActionState.VOID:
+        return ()
+    granted = next((r for r in record.requests if r.number == action.grant.request), None)
+    if granted is None or granted.state is not RequestState.GRANTED:
+        return ()
+    return (granted.model_copy(update={"state": RequestState.VOID, "note": action.noted[:500]}),)
+
+
+def _audit(before: Action | None, action: Action, at: datetime) -> tuple[AuditEntry, ...]:
+    """One entry for each intent and outcome that this commit adds, and for the action's end."""
+    known = set(before.records) if before else set()
+    entries = [
+        AuditEntry(
+            at=at,
+            run_id=action.run_id,
+            who="hero",
+            what="step_ended" if record.outcome else "step_begun",
+            detail=f"action {action.number} {record.step}: {record.outcome.detail if record.outcome else 'intent'}",
+        )
+        for record in action.records
+        if record not in known
+    ]
+    if action.state is not ActionState.GRANTED and (before is None or before.state is ActionState.GRANTED):
+        detail = f"action {action.number} {action.state}: {action.noted}"
+        entries.append(AuditEntry(at=at, run_id=action.run_id, who="hero", what="action_ended", detail=detail))
+    return tuple(entries)

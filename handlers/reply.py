@@ -1,0 +1,199 @@
+"""Somebody said, pressed or took back something in a run's conversation. Pure."""
+
+from datetime import datetime
+
+from bot.model.action import Action, ActionState, StepName
+from bot.model.answer import Approve, Chatter, Deny, Unclear, parse_answer
+from bot.model.audit import AuditEntry
+from bot.model.event import Pressed, Said, Unsaid
+from bot.model.person import Actor, Standing, find_people
+from bot.model.plan import RequestState
+from bot.model.reading import Reading
+from bot.model.record import Decision, Record
+from bot.model.run import RunState
+from bot.model.update import UpdateKind
+from handlers import tellings
+from handlers.context import Context
+from handlers.gate import Allowed, Attempt, Turned, grant_for, judge_attempt
+
+_STEPS_THAT_CHANGE = (StepName.STOP, StepName.SUBMIT)
+
+
+def decide_said(
+    record: Record, event: Said, standing: Reading[Standing] | None, context: Context, at: datetime
+) -> Decision:
+    """Take a message for a decision only when a line of it is exactly one."""
+    answer = parse_answer(event.text)
+    match answer:
+        case Chatter():
+            return Decision()
+        case Unclear(line=line):
+            return _clarify(record, event, line, context, at)
+        case Approve() | Deny():
+            attempt = Attempt(
+                actor=event.actor,
+                standing=standing,
+                place=event.place,
+                request=answer.request,
+                is_approval=isinstance(answer, Approve),
+                note=(answer.reason or "") if isinstance(answer, Deny) else "",
+                said_at=event.said_at,
+                is_edited=event.is_edited,
+            )
+            return _decide(record, attempt, context, at)
+
+
+def decide_pressed(
+    record: Record, event: Pressed, standing: Reading[Standing] | None, context: Context, at: datetime
+) -> Decision:
+    """Take a button for exactly what the same words would be."""
+    attempt = Attempt(
+        actor=event.actor,
+        standing=standing,
+        place=event.place,
+        request=event.request,
+        is_approval=event.is_approval,
+        said_at=event.said_at,
+        is_button=True,
+    )
+    return _decide(record, attempt, context, at)
+
+
+def decide_unsaid(record: Record, event: Unsaid, context: Context, at: datetime) -> Decision:
+    """Withdraw a decision whose message was deleted before anything in the world was changed (field report R45)."""
+    via = _via(event.actor, event.place.key, event.place.message)
+    action = record.active_action
+    if action is None or any(action.record(step) is not None for step in _STEPS_THAT_CHANGE):
+        return Decision()
+    request = next((r for r in record.requests if r.number == action.grant.request and r.decided_via == via), None)
+    if request is None:
+        return Decision()
+    note = "the approval was deleted before it was carried out"
+    withdrawn = request.model_copy(update={"state": RequestState.WITHDRAWN, "note": note})
+    ended = action.model_copy(update={"state": ActionState.VOID, "noted": note})
+    audit = _audit(record, event.actor, "approval_withdrawn", f"{request.name}: {note}", at)
+    told = tellings.request_closed(context, record, withdrawn, at)
+    return Decision(requests=(withdrawn,), actions=(ended,), tell=(told,), audit=(audit,))
+
+
+def _decide(record: Record, attempt: Attempt, context: Context, at: datetime) -> Decision:
+    verdict = judge_attempt(record, attempt, context)
+    match verdict:
+        case Turned():
+            return _turn_away(record, attempt, verdict, at)
+        case Allowed() if attempt.is_approval:
+            return _approve(record, attempt, verdict, context, at)
+        case Allowed():
+            return _deny(record, attempt, verdict, context, at)
+
+
+def _approve(record: Record, attempt: Attempt, allowed: Allowed, context: Context, at: datetime) -> Decision:
+    if record.active_action is not None:
+        busy = Turned(why="busy", answer="An action of this run is under way already; nothing further was started.")
+        return _turn_away(record, attempt, busy, at)
+    granted = allowed.request.model_copy(
+        update={
+            "state": RequestState.GRANTED,
+            "decided_by": allowed.by,
+            "decided_at": at,
+            "decided_via": _via(attempt.actor, attempt.place.key, attempt.place.message),
+        }
+    )
+    action = Action(
+        number=record.next_action,
+        run_id=record.run_id,
+        plan=granted.plan,
+        grant=grant_for(allowed, at, context),
+    )
+    run = record.run.model_copy(update={"state": RunState.RELAUNCHING, "last_told_at": at})
+    after = record.model_copy(update={"run": run})
+    first = f"stop {granted.plan.stop}, then submit" if granted.plan.stop else "submit"
+    progress = tellings.action_told(
+        context,
+        after,
+        action,
+        at,
+        kind=UpdateKind.ACTION_PROGRESS,
+        key="granted",
+        headline=f"{granted.name} was approved by {allowed.by}; the relaunch begins",
+        evidence=(f"plan digest {granted.digest[:12]}",),
+        next_=f"Hero reads the world once more and, if the plan still holds, will {first}; it reports here",
+    )
+    audit = _audit(record, attempt.actor, "approved", f"{granted.name}, plan {granted.digest}, by {allowed.by}", at)
+    return Decision(
+        run=run,
+        requests=(granted,),
+        actions=(action,),
+        tell=(tellings.request_closed(context, after, granted, at), progress),
+        audit=(audit,),
+    )
+
+
+def _deny(record: Record, attempt: Attempt, allowed: Allowed, context: Context, at: datetime) -> Decision:
+    denied = allowed.request.model_copy(
+        update={
+            "state": RequestState.DENIED,
+            "decided_by": allowed.by,
+            "decided_at": at,
+            "decided_via": _via(attempt.actor, attempt.place.key, attempt.place.message),
+            "note": attempt.note[:500],
+        }
+    )
+    told = tellings.tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.ACTION_PROGRESS,
+        key=f"request/{denied.number}/denied",
+        headline=f"{denied.name} was denied by {allowed.by}; nothing is changed",
+        evidence=(f"because: {attempt.note}",) if attempt.note else (),
+        next_=f"Hero goes on watching; `/hero relaunch {record.run_id}` asks again",
+    )
+    audit = _audit(record, attempt.actor, "denied", f"{denied.name} by {allowed.by}: {attempt.note}", at)
+    run = record.run.model_copy(update={"last_told_at": at})
+    return Decision(
+        run=run,
+        requests=(denied,),
+        tell=(tellings.request_closed(context, record, denied, at), told),
+        audit=(audit,),
+    )
+
+
+def _turn_away(record: Record, attempt: Attempt, turned: Turned, at: datetime) -> Decision:
+    words = "approve" if attempt.is_approval else "deny"
+    detail = f"{words} {attempt.request or ''} in {attempt.place.key} ({attempt.place.message}): {turned.why}"
+    audit = _audit(record, attempt.actor, "decision_refused", detail, at)
+    if not turned.answer:
+        return Decision(audit=(audit,))
+    key = f"{attempt.actor.platform}/{attempt.place.key}/{attempt.place.message}/{attempt.said_at.isoformat()}"
+    told = tellings.answer(attempt.actor, attempt.place, at, key=f"turned/{key}", headline=turned.answer)
+    return Decision(tell=(told,), audit=(audit,))
+
+
+def _clarify(record: Record, event: Said, line: str, context: Context, at: datetime) -> Decision:
+    """Ask the DRI to say it plainly; what others discuss is left alone."""
+    request = record.open_request
+    people = find_people(event.actor, context.people)
+    if request is None or event.actor.is_bot or [p.name for p in people] != [request.dri]:
+        return Decision()
+    audit = _audit(record, event.actor, "decision_unclear", line[:300], at)
+    told = tellings.answer(
+        event.actor,
+        event.place,
+        at,
+        key=f"unclear/{event.actor.platform}/{event.place.key}/{event.place.message}",
+        headline=(
+            f"That was not taken as a decision. To decide, send a line that is exactly `approve {request.name}` "
+            f"or `deny {request.name} because …`; for other terms, deny and say which."
+        ),
+    )
+    return Decision(tell=(told,), audit=(audit,))
+
+
+def _via(actor: Actor, conversation: str, message: str) -> str:
+    return f"{actor.platform}:{conversation}:{message}"
+
+
+def _audit(record: Record, actor: Actor, what: str, detail: str, at: datetime) -> AuditEntry:
+    who = f"{actor.platform}:{actor.user_id}" + (f" ({actor.login})" if actor.login else "")
+    return AuditEntry(at=at, run_id=record.run_id, who=who, what=what, detail=detail)

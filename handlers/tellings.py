@@ -1,0 +1,285 @@
+"""The updates that handlers tell, each made in one place, so that a message can be found by its name."""
+
+from datetime import datetime
+
+from bot.model.action import Action
+from bot.model.delivery import ChannelName, Target
+from bot.model.event import Place
+from bot.model.incident import Incident
+from bot.model.person import Actor
+from bot.model.plan import RelaunchPlan, Request, RequestState
+from bot.model.record import Record, Telling
+from bot.model.update import Choice, Update, UpdateKind
+from bot.model.verdict import Severity
+from bot.render.words import say_time
+from handlers.context import Context, standing_of
+
+
+def tell(
+    context: Context,
+    record: Record,
+    at: datetime,
+    *,
+    kind: UpdateKind,
+    key: str,
+    headline: str,
+    severity: Severity = Severity.INFO,
+    evidence: tuple[str, ...] = (),
+    plan: tuple[str, ...] = (),
+    next_: str = "",
+    asks_dri: bool = False,
+    choice: Choice | None = None,
+    slot: str = "",
+) -> Telling:
+    """Return an update about a run for all of its channels."""
+    update = Update(
+        kind=kind,
+        run_id=record.run_id,
+        at=at,
+        severity=severity,
+        headline=headline,
+        standing=standing_of(record, context.contract),
+        evidence=evidence,
+        plan=plan,
+        next=next_,
+        asked=context.contract.dri if asks_dri else None,
+        choice=choice,
+    )
+    return Telling(update=update, key=f"{record.run_id}/{key}", channels=context.channels, target=Target(slot=slot))
+
+
+def live_status(context: Context, record: Record, at: datetime) -> Telling:
+    """Return the status that is edited in place after every check."""
+    open_incidents = tuple(
+        f"I{i.number} {i.check} ({i.finding.severity}) since {say_time(i.opened_at, context.rules.timezone)}: "
+        f"{i.finding.summary}"
+        for i in record.incidents
+        if not i.is_resolved
+    )
+    asked = record.open_request
+    return tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.LIVE_STATUS,
+        key=f"live/{at.isoformat()}",
+        headline=_live_headline(record),
+        severity=max((i.finding.severity for i in record.incidents), key=lambda s: s.rank, default=Severity.INFO),
+        evidence=open_incidents,
+        next_=f"{asked.name} waits for {asked.dri}: {asked.reason}" if asked else "",
+        slot="live",
+    )
+
+
+def _live_headline(record: Record) -> str:
+    count = sum(not i.is_resolved for i in record.incidents)
+    if not count:
+        return "no open incident"
+    return "1 open incident" if count == 1 else f"{count} open incidents"
+
+
+def incident_opened(context: Context, record: Record, incident: Incident, at: datetime, *, is_failure: bool) -> Telling:
+    """Tell of a new incident; the end of the run's job goes out as a failure."""
+    finding = incident.finding
+    return tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.FAILED if is_failure else UpdateKind.INCIDENT_OPENED,
+        key=f"incident/{incident.number}/opened",
+        headline=finding.summary,
+        severity=finding.severity,
+        evidence=(*_since(incident), *finding.evidence),
+        next_=finding.advice,
+        asks_dri=finding.severity is Severity.CRITICAL,
+        slot="" if is_failure else f"incident:{incident.number}",
+    )
+
+
+def incident_worse(context: Context, record: Record, incident: Incident, at: datetime) -> Telling:
+    """Tell that an open incident is graver than it was told to be."""
+    finding = incident.finding
+    return tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.INCIDENT_OPENED,
+        key=f"incident/{incident.number}/worse/{finding.severity}",
+        headline=f"I{incident.number} is now {finding.severity}: {finding.summary}",
+        severity=finding.severity,
+        evidence=finding.evidence,
+        next_=finding.advice,
+        asks_dri=finding.severity is Severity.CRITICAL,
+    )
+
+
+def incident_resolved(context: Context, record: Record, incident: Incident, at: datetime) -> Telling:
+    """Tell that an incident is over; edits the message that told of it where there is one."""
+    return tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.INCIDENT_RESOLVED,
+        key=f"incident/{incident.number}/resolved",
+        headline=f"I{incident.number} {incident.check} is over: {incident.finding.summary}",
+        evidence=_since(incident),
+        next_="nothing to do",
+    )
+
+
+def _since(incident: Incident) -> tuple[str, ...]:
+    parts = []
+    if incident.finding.since_step is not None:
+        parts.append(f"since step {incident.finding.since_step}")
+    if incident.finding.since_at is not None:
+        parts.append(f"since {incident.finding.since_at.isoformat(timespec='seconds')}")
+    return (", ".join(parts),) if parts else ()
+
+
+def request_asked(context: Context, record: Record, request: Request, at: datetime, extra: tuple[str, ...]) -> Telling:
+    """Put a plan to the DRI: the plan's lines whole, the reason as evidence, and how and until when to answer."""
+    return tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.REQUEST_ASKED,
+        key=f"request/{request.number}/asked",
+        headline=f"{request.name}: may Hero relaunch this run {_from_where(request.plan)}?",
+        severity=Severity.CRITICAL,
+        evidence=(f"why: {request.reason}", *extra),
+        plan=plan_lines(request.plan),
+        next_=(
+            f"{request.dri}, reply `approve {request.name}` or `deny {request.name} because …` in this thread by "
+            f"{say_time(request.expires_at, context.rules.timezone)}; nothing is changed before that"
+        ),
+        asks_dri=True,
+        choice=Choice(request=request.name, is_open=True),
+        slot=f"request:{request.number}",
+    )
+
+
+def request_reminder(context: Context, record: Record, request: Request, at: datetime) -> Telling:
+    """Bring an unanswered request up again."""
+    return tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.REQUEST_REMINDER,
+        key=f"request/{request.number}/reminder/{at.isoformat()}",
+        headline=f"{request.name} still waits for an answer: relaunch {_from_where(request.plan)}?",
+        severity=Severity.CRITICAL,
+        evidence=(f"why: {request.reason}", f"asked {say_time(request.asked_at, context.rules.timezone)}"),
+        next_=(
+            f"{request.dri}, reply `approve {request.name}` or `deny {request.name} because …`; it expires "
+            f"{say_time(request.expires_at, context.rules.timezone)}"
+        ),
+        asks_dri=True,
+    )
+
+
+_ENDINGS = {
+    RequestState.GRANTED: "approved",
+    RequestState.DENIED: "denied",
+    RequestState.EXPIRED: "expired unanswered",
+    RequestState.VOID: "void: what would be done has changed",
+    RequestState.WITHDRAWN: "withdrawn",
+    RequestState.OPEN: "open",
+}
+
+
+def request_closed(context: Context, record: Record, request: Request, at: datetime) -> Telling:
+    """Edit the request's message: its outcome stands where the buttons were."""
+    return tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.REQUEST_ANSWERED,
+        key=f"request/{request.number}/closed/{request.state}",
+        headline=f"{request.name} {say_outcome(request, context.rules.timezone)}",
+        evidence=(f"it was asked because: {request.reason}",),
+        plan=plan_lines(request.plan),
+        next_="",
+        choice=Choice(request=request.name, is_open=False, outcome=say_outcome(request, context.rules.timezone)),
+        slot=f"request:{request.number}",
+    )
+
+
+def say_outcome(request: Request, timezone: str) -> str:
+    """``approved by alice at 2026-11-29 03:00 UTC``."""
+    words = _ENDINGS[request.state]
+    if request.decided_by:
+        words += f" by {request.decided_by}"
+    if request.decided_at:
+        words += f" at {say_time(request.decided_at, timezone)}"
+    return f"{words} ({request.note})" if request.note else words
+
+
+def plan_lines(plan: RelaunchPlan) -> tuple[str, ...]:
+    """Every value of a plan as ``label: value``; what the DRI says yes to."""
+    checkpoint = plan.resume_from
+    return (
+        f"stop first: {plan.stop or 'nothing, the job has ended'}",
+        f"command: {' '.join(plan.command)}",
+        f"run in: {plan.directory}",
+        f"job afterwards: {plan.job_id}",
+        f"output root: {plan.output_root} (the same)",
+        f"resume from: step {checkpoint.step}, {checkpoint.path}"
+        if checkpoint
+        else "resume from: NO complete checkpoint was found; training would begin at step 0",
+        f"source SHA: {plan.source_sha or 'not stated in the contract'}",
+        *(f"changed since the last launch: {change}" for change in plan.changes),
+        *(() if plan.changes else ("changed since the last launch: nothing that the contract states",)),
+        f"digest: {plan.digest[:12]}",
+    )
+
+
+def _from_where(plan: RelaunchPlan) -> str:
+    return f"from step {plan.resume_from.step}" if plan.resume_from else "from step 0"
+
+
+def action_told(
+    context: Context,
+    record: Record,
+    action: Action,
+    at: datetime,
+    *,
+    kind: UpdateKind,
+    key: str,
+    headline: str,
+    severity: Severity = Severity.INFO,
+    evidence: tuple[str, ...] = (),
+    next_: str = "",
+    asks_dri: bool = False,
+) -> Telling:
+    """Tell how an action goes."""
+    return tell(
+        context,
+        record,
+        at,
+        kind=kind,
+        key=f"action/{action.number}/{key}",
+        headline=headline,
+        severity=severity,
+        evidence=evidence,
+        next_=next_,
+        asks_dri=asks_dri,
+    )
+
+
+def answer(
+    actor: Actor,
+    place: Place,
+    at: datetime,
+    *,
+    key: str,
+    headline: str,
+    lines: tuple[str, ...] = (),
+    next_: str = "",
+) -> Telling:
+    """Answer somebody where they spoke, for their eyes alone where the platform can."""
+    return Telling(
+        update=Update(kind=UpdateKind.ANSWER, run_id=None, at=at, headline=headline, evidence=lines, next=next_),
+        key=f"answer/{key}",
+        channels=(ChannelName(actor.platform.value),),
+        target=Target(private_to=actor.login or actor.user_id, conversation=place.conversation, thread=place.thread),
+    )

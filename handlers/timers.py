@@ -1,0 +1,109 @@
+"""Time passed: requests expire or are brought up again, routine statuses fall due, a watch that stopped is noticed.
+
+Works from what is on record alone, so that it speaks even when no source answers and no check gets through.
+"""
+
+from datetime import datetime
+
+from bot.model.audit import AuditEntry
+from bot.model.durations import say_duration
+from bot.model.incident import News, open_incident
+from bot.model.plan import Request, RequestState
+from bot.model.record import Decision, Record, Telling
+from bot.model.run import RunState
+from bot.model.update import UpdateKind
+from bot.model.value import CheckId
+from bot.model.verdict import Fail, Finding, Pass, Severity, Verdict
+from handlers import tellings
+from handlers.context import Context, standing_of
+
+UNCHECKED = CheckId("monitor.unchecked")
+_OVER = {RunState.COMPLETED, RunState.STOPPED}
+
+
+def decide_time_passed(record: Record, context: Context, at: datetime) -> Decision:
+    """Return what the clock alone changes for one run."""
+    requests = tuple(changed for r in record.requests if (changed := _request_after(r, context, at)) is not None)
+    told = [_tell_request(context, record, request, at) for request in requests]
+    incident = _watch_over_the_watch(record, context, at)
+    told.extend(incident.tell)
+    if not told and _is_status_due(record, context, at):
+        told.append(_routine_status(context, record, at))
+    if not told:
+        return incident
+    audit = tuple(
+        AuditEntry(at=at, run_id=record.run_id, who="hero", what=f"request_{r.state}", detail=r.name)
+        for r in requests
+        if r.state is RequestState.EXPIRED
+    )
+    run = record.run.model_copy(update={"last_told_at": at})
+    return Decision(run=run, requests=requests, incidents=incident.incidents, tell=tuple(told), audit=audit)
+
+
+def _request_after(request: Request, context: Context, at: datetime) -> Request | None:
+    """Return an open request that expired or was brought up again; None when neither is due."""
+    if request.state is not RequestState.OPEN:
+        return None
+    if at >= request.expires_at:
+        return request.model_copy(update={"state": RequestState.EXPIRED, "decided_at": at})
+    if at - (request.reminded_at or request.asked_at) >= context.rules.request_reminder:
+        return request.model_copy(update={"reminded_at": at})
+    return None
+
+
+def _tell_request(context: Context, record: Record, request: Request, at: datetime) -> Telling:
+    if request.state is RequestState.EXPIRED:
+        return tellings.request_closed(context, record, request, at)
+    return tellings.request_reminder(context, record, request, at)
+
+
+def _watch_over_the_watch(record: Record, context: Context, at: datetime) -> Decision:
+    """Open an incident about Hero itself when a run was not checked for two cadences, and close it again."""
+    verdict = _judge_silence(record, context, at)
+    current = next((i for i in record.incidents if i.check == UNCHECKED and not i.is_resolved), None)
+    if current is None:
+        if not isinstance(verdict, Fail):
+            return Decision()
+        opened = open_incident(record.next_incident, record.run_id, verdict.finding, at)
+        told = tellings.incident_opened(context, record, opened, at, is_failure=False)
+        return Decision(incidents=(opened,), tell=(told,))
+    after, news = current.after(verdict, at)
+    if news is News.RESOLVED:
+        return Decision(incidents=(after,), tell=(tellings.incident_resolved(context, record, after, at),))
+    return Decision()
+
+
+def _judge_silence(record: Record, context: Context, at: datetime) -> Verdict:
+    last = record.run.last_checked_at
+    if last is None or record.run.is_paused or at - last <= 2 * context.cadence:
+        return Pass()
+    finding = Finding(
+        check=UNCHECKED,
+        severity=Severity.WARNING,
+        summary=f"Hero has not been able to check this run for {say_duration(at - last)}",
+        evidence=(f"last check {last.isoformat(timespec='seconds')}", f"cadence {say_duration(context.cadence)}"),
+        advice="This is about Hero and says nothing about the run; see Hero's log, and look at the run by hand meanwhile",
+        since_at=last,
+    )
+    return Fail(finding=finding)
+
+
+def _is_status_due(record: Record, context: Context, at: datetime) -> bool:
+    """A routine status at least every 24 h, sooner only with news (manage-hero-run, "Run Record")."""
+    last = record.run.last_told_at
+    is_alive = record.instance is not None and record.run.state not in _OVER and not record.run.is_paused
+    return is_alive and last is not None and at - last >= context.rules.status_every
+
+
+def _routine_status(context: Context, record: Record, at: datetime) -> Telling:
+    standing = standing_of(record, context.contract)
+    return tellings.tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.ROUTINE_STATUS,
+        key=f"routine/{at.isoformat()}",
+        headline=f"routine status: {standing.state}, nothing new for {say_duration(context.rules.status_every)}",
+        evidence=tuple(f"open: {i.check}: {i.finding.summary}" for i in record.incidents if not i.is_resolved),
+        next_=f"the next check is due within {say_duration(context.cadence)}",
+    )
