@@ -1,0 +1,242 @@
+"""Jobs on Hero's own machine: supervised process groups, found again by pid plus start after a restart of Hero.
+
+``local_files`` knows the job's directory, ``local_processes`` what still lives; here the two become a state.
+"""
+
+import os
+import re
+import socket
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from bot.clock import Clock
+from bot.errors import ServiceError, UnreachableError, UnrecognisedError
+from bot.model.contract import Contract
+from bot.model.job import Attempt, Job, JobState, Task, TaskState
+from bot.model.reading import Known, Reading
+from bot.model.snapshot import LogLine, LogTail
+from bot.model.value import JobId, Value
+from bot.sources.gaps import refused_by_system, unknown_of
+from bot.sources.local_files import (
+    SERVICE,
+    ExitRecord,
+    JobRecord,
+    StopRecord,
+    job_directory,
+    read_record,
+)
+from bot.sources.local_processes import boot_of, is_alive, start_of
+from bot.threads import BoundedThreads
+
+LOG_BYTES = 1_000_000
+LOG_LINES = 20_000
+UNFINISHED_LINE_REST = timedelta(seconds=2)
+"""A last line without its end is left for the next look while the file was touched so recently: half of ``loss=12.5``
+is a wrong number. Afterwards, and once the job has ended, it is all there will ever be."""
+_LINE_END = re.compile(rb"\r\n|\n|\r")
+
+
+class Ending(Value):
+    """What the files and the processes say together."""
+
+    state: JobState
+    exit_code: int | None = None
+    finished_at: datetime | None = None
+    peak_rss_bytes: int | None = None
+    error: str = ""
+
+
+class LocalOrchestrator:
+    """Answers for the jobs that ``bot.actions.local`` starts."""
+
+    def __init__(
+        self, clock: Clock, *, threads: BoundedThreads | None = None, deadline: timedelta = timedelta(seconds=10)
+    ) -> None:
+        """Take the clock.
+
+        Args:
+            clock: for the moment of the readings.
+            threads: where files are read; a directory on a network file system may hang.
+            deadline: of one question.
+        """
+        self._clock = clock
+        self._threads = threads or BoundedThreads(SERVICE, 4)
+        self._deadline = deadline
+
+    async def jobs(self, contract: Contract, job_id: JobId) -> Reading[tuple[Job, ...]]:
+        """Ask for a job; Known(()) only when its directory does not exist."""
+        at = self._clock.now()
+        try:
+            job = await self._threads.call(find_job, contract, job_id, at, deadline=self._deadline)
+        except ServiceError as error:
+            return unknown_of(error, at)
+        return Known(value=(job,) if job else (), at=at)
+
+    async def log(
+        self,
+        contract: Contract,
+        job_id: JobId,
+        since: datetime | None,  # noqa: ARG002 - a job's output is one file, and no namesake can write to it
+    ) -> Reading[LogTail]:
+        """Read the newest lines of a job's output; they carry no time of their own."""
+        at = self._clock.now()
+        try:
+            tail = await self._threads.call(_read_log, contract, job_id, at, deadline=self._deadline)
+        except ServiceError as error:
+            return unknown_of(error, at)
+        return Known(value=tail, at=at)
+
+
+def find_job(contract: Contract, job_id: JobId, at: datetime) -> Job | None:
+    """Read a job's files and look for its processes; None when there is no such job. Blocks.
+
+    Raises:
+        ServiceError: it cannot be told.
+    """
+    directory = job_directory(contract, job_id)
+    record = read_job(directory)
+    if record is None:
+        return None
+    _check_machine(record)
+    alive = is_alive(record)
+    # In this order: a supervisor writes the end before it goes, so that a job without both has lost its supervisor.
+    ended = read_record(directory / "exit.json", ExitRecord)
+    stopped = read_record(directory / "stop.json", StopRecord)
+    return _job(job_id, record, judge(record, ended, stopped, alive=alive), at)
+
+
+def _check_machine(record: JobRecord) -> None:
+    """Refuse to judge another machine's processes, as on a shared file system.
+
+    Raises:
+        UnreachableError: name and boot both differ. One alone is a machine that was renamed or started anew.
+    """
+    here, boot = socket.gethostname(), boot_of(start_of(os.getpid()))
+    theirs = boot_of(record.supervisor.start)
+    if boot and theirs and boot != theirs and here != record.host:
+        raise UnreachableError(SERVICE, f"the job was started on {record.host}; here is {here}, which cannot see it")
+
+
+def read_job(directory: Path) -> JobRecord | None:
+    """Read ``job.json``; None when the whole directory is not there.
+
+    Raises:
+        ServiceError: it cannot be read, or a directory has lost its record.
+    """
+    record = read_record(directory / "job.json", JobRecord)
+    if record is not None:
+        return record
+    try:
+        directory.stat()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise refused_by_system(SERVICE, error) from error
+    raise UnrecognisedError(SERVICE, f"{directory} holds no job.json; if no job runs from it, remove the directory")
+
+
+def judge(record: JobRecord, ended: ExitRecord | None, stopped: StopRecord | None, *, alive: bool) -> Ending:
+    """Return what a job does now. Pure."""
+    if ended is None and alive:
+        return Ending(state=JobState.RUNNING)
+    is_ours = stopped is not None and (ended is None or stopped.at <= ended.finished_at)
+    if ended is None:
+        state = JobState.KILLED if is_ours else JobState.WORKER_FAILED
+        how = "nothing of it lives, and no end is on record: its supervisor died"
+        if record.command is None:
+            how += " before it had started the command"
+        return Ending(state=state, error=how)
+    if is_ours:
+        state, how = JobState.KILLED, f"stopped on request R{stopped.request}" if stopped else ""
+    elif ended.exit_code == 0:
+        state, how = JobState.SUCCEEDED, ""
+    else:
+        state, how = JobState.FAILED, say_exit(ended.exit_code)
+    return Ending(
+        state=state,
+        exit_code=ended.exit_code,
+        finished_at=ended.finished_at,
+        peak_rss_bytes=ended.peak_rss_bytes,
+        error=how,
+    )
+
+
+def say_exit(code: int) -> str:
+    """Return an exit code in words."""
+    return f"exit code {code}" if code >= 0 else f"ended by signal {-code}"
+
+
+def _job(job_id: JobId, record: JobRecord, ending: Ending, at: datetime) -> Job:
+    state = TaskState(ending.state.value)
+    started_at = record.submitted_at if record.command else None
+    attempt = Attempt(
+        attempt=0,
+        uid=f"{record.supervisor.pid}:{record.supervisor.start}",
+        state=state,
+        exit_code=ending.exit_code,
+        error=ending.error,
+        node=record.host,
+        started_at=started_at,
+        finished_at=ending.finished_at,
+    )
+    task = Task(
+        task_id=f"{job_id}/0",
+        index=0,
+        state=state,
+        exit_code=ending.exit_code,
+        error=ending.error,
+        attempts=(attempt,),
+        peak_memory_bytes=ending.peak_rss_bytes,
+        started_at=started_at,
+        finished_at=ending.finished_at,
+    )
+    return Job(
+        job_id=job_id,
+        state=ending.state,
+        submitted_at=record.submitted_at,
+        started_at=started_at,
+        finished_at=ending.finished_at,
+        pending_reason="",
+        error=ending.error,
+        parent=None,
+        tasks=Known(value=(task,), at=at),
+    )
+
+
+def _read_log(contract: Contract, job_id: JobId, at: datetime) -> LogTail:
+    directory = job_directory(contract, job_id)
+    try:
+        with (directory / "output.log").open("rb") as file:
+            size = file.seek(0, 2)
+            start = max(0, size - LOG_BYTES)
+            file.seek(start)
+            raw = file.read(LOG_BYTES)
+            rest = at.timestamp() - (directory / "output.log").stat().st_mtime
+    except FileNotFoundError:
+        read_job(directory)
+        return LogTail(lines=(), is_cut=False)
+    except OSError as error:
+        raise refused_by_system(SERVICE, error) from error
+    is_settled = rest > UNFINISHED_LINE_REST.total_seconds() or (directory / "exit.json").exists()
+    return cut_lines(raw, is_cut=start > 0, is_settled=is_settled)
+
+
+def cut_lines(raw: bytes, *, is_cut: bool, is_settled: bool) -> LogTail:
+    """Return the lines of the end of a file. Pure.
+
+    Args:
+        raw: the end of the file.
+        is_cut: the file begins before it, so that its first line may be half a line.
+        is_settled: whether a last line without its end is taken as it is.
+    """
+    lines = _LINE_END.split(raw)
+    last = lines.pop()
+    if last and is_settled:
+        lines.append(last)
+    if is_cut and len(lines) > 1:
+        lines = lines[1:]
+    newest = lines[-LOG_LINES:]
+    return LogTail(
+        lines=tuple(LogLine(text=line.decode(errors="replace")) for line in newest),
+        is_cut=is_cut or len(newest) < len(lines),
+    )
