@@ -122,8 +122,11 @@ class Store:
     @asynccontextmanager
     async def _transaction(self, lease: Lease | None) -> AsyncIterator[Transaction]:
         async with self._write(lease) as connection:
-            transaction = Transaction(connection, self._clock, self._redactor)
+            transaction = Transaction(connection, self._path, self._clock, self._redactor)
             yield transaction
+            if transaction.is_failed:
+                msg = f"{self._path}: a part of the transaction failed and its caller went on; nothing of it was stored"
+                raise StoreError(msg)
         if transaction.has_deliveries:
             self.outbox_filled.set()
         if transaction.has_actions:

@@ -1,10 +1,14 @@
 """What may be done inside one transaction, as handed out by ``Store.transaction``."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.clock import Clock
+from bot.errors import StoreError
 from bot.model.action import Action
 from bot.model.delivery import ChannelName
 from bot.model.plan import Request
@@ -12,6 +16,7 @@ from bot.model.record import Decision, Record
 from bot.model.value import RunId
 from bot.redaction import Redactor
 from bot.store import inbox, ledger, outbox, records
+from bot.store.engine import translated
 
 
 class Transaction:
@@ -20,25 +25,30 @@ class Transaction:
     Attributes:
         has_deliveries: whether it made any, so that the outbox is woken after the commit.
         has_actions: whether it granted any, so that the executor is.
+        is_failed: whether a part of it failed or was cut off; it is not committed then, even if the caller goes on.
     """
 
-    def __init__(self, connection: AsyncConnection, clock: Clock, redactor: Redactor) -> None:
+    def __init__(self, connection: AsyncConnection, path: Path, clock: Clock, redactor: Redactor) -> None:
         self._connection = connection
+        self._path = path
         self._clock = clock
         self._redactor = redactor
         self.has_deliveries = False
         self.has_actions = False
+        self.is_failed = False
 
     async def record(self, run_id: RunId) -> Record:
         """Return what is remembered of a run, a fresh one when nothing is.
 
         The free numbers in it hold until the next ``apply``: read the record anew after each.
         """
-        return await records.get(self._connection, run_id)
+        with self._whole():
+            return await records.get(self._connection, run_id)
 
     async def all_records(self) -> tuple[Record, ...]:
         """Return every run's record; read a run's again before deciding about it when another was applied since."""
-        return await records.find_all(self._connection)
+        with self._whole():
+            return await records.find_all(self._connection)
 
     async def apply(self, decision: Decision, run_id: RunId | None, at: datetime) -> None:
         """Store a decision.
@@ -51,27 +61,33 @@ class Transaction:
         Raises:
             StoreError: it was decided on a record of an earlier transaction, or the database refused.
         """
-        self.has_actions |= await records.save(self._connection, decision, run_id, self._redactor)
-        for telling in decision.tell:
-            self.has_deliveries |= await outbox.fill(self._connection, telling, at, self._redactor)
+        with self._whole():
+            self.has_actions |= await records.save(self._connection, decision, run_id, self._redactor)
+            for telling in decision.tell:
+                self.has_deliveries |= await outbox.fill(self._connection, telling, at, self._redactor)
 
     async def redeem(self, request_number: int, decided: Request) -> bool:
         """Decide an open request; exactly one caller ever gets True (field report R43)."""
-        return await records.redeem(self._connection, request_number, decided, self._redactor)
+        with self._whole():
+            return await records.redeem(self._connection, request_number, decided, self._redactor)
 
     async def save_action(self, action: Action) -> None:
         """Store an action as it is now: a step's intent before it, its outcome after it (law 3)."""
-        self.has_actions |= await records.save_action(self._connection, action, self._redactor)
+        with self._whole():
+            self.has_actions |= await records.save_action(self._connection, action, self._redactor)
 
     async def find_request(self, number: int) -> Request | None:
-        return await records.find_request(self._connection, number)
+        with self._whole():
+            return await records.find_request(self._connection, number)
 
     async def open_requests(self) -> tuple[Request, ...]:
-        return await records.open_requests(self._connection)
+        with self._whole():
+            return await records.open_requests(self._connection)
 
     async def find_run_by_thread(self, channel: ChannelName, message_id: str) -> RunId | None:
         """Return whose conversation has exactly this root message."""
-        return await ledger.find_run_by_thread(self._connection, channel, message_id)
+        with self._whole():
+            return await ledger.find_run_by_thread(self._connection, channel, message_id)
 
     async def inbox_done(self, number: int) -> None:
         """Note an event as handled, together with all else that this transaction does.
@@ -79,9 +95,22 @@ class Transaction:
         Raises:
             StoreError: it was handled already.
         """
-        await inbox.end(self._connection, number, self._clock.now())
+        with self._whole():
+            await inbox.end(self._connection, number, self._clock.now())
 
     async def inbox_failed(self, number: int, detail: str, retry_at: datetime | None) -> None:
         """Note that handling failed; without ``retry_at`` the event is given up and kept for people."""
-        clean = self._redactor.text(detail)
-        await inbox.fail(self._connection, number, clean, retry_at, self._clock.now())
+        with self._whole():
+            clean = self._redactor.text(detail)
+            await inbox.fail(self._connection, number, clean, retry_at, self._clock.now())
+
+    @contextmanager
+    def _whole(self) -> Iterator[None]:
+        """See to it that nothing is committed, nor even tried, once a part of it failed."""
+        if self.is_failed:
+            msg = f"{self._path}: an earlier part of this transaction failed; nothing of it is stored"
+            raise StoreError(msg)
+        self.is_failed = True
+        with translated(self._path):
+            yield
+        self.is_failed = False
