@@ -121,16 +121,20 @@ class Store:
 
     @asynccontextmanager
     async def _transaction(self, lease: Lease | None) -> AsyncIterator[Transaction]:
-        async with self._write(lease) as connection:
-            transaction = Transaction(connection, self._path, self._clock, self._redactor)
-            yield transaction
-            if transaction.is_failed:
-                msg = f"{self._path}: a part of the transaction failed and its caller went on; nothing of it was stored"
-                raise StoreError(msg)
-        if transaction.has_deliveries:
-            self.outbox_filled.set()
-        if transaction.has_actions:
-            self.actions_granted.set()
+        transaction: Transaction | None = None
+        try:
+            async with self._write(lease) as connection:
+                transaction = Transaction(connection, self._path, self._clock, self._redactor)
+                yield transaction
+                if transaction.is_failed:
+                    msg = f"{self._path}: a part of the transaction failed and its caller went on; nothing was stored"
+                    raise StoreError(msg)
+        finally:
+            # Also when a cancellation arrived during the commit; ringing for nothing costs one look.
+            if transaction is not None and transaction.has_deliveries:
+                self.outbox_filled.set()
+            if transaction is not None and transaction.has_actions:
+                self.actions_granted.set()
 
     @asynccontextmanager
     async def _write(self, lease: Lease | None = None) -> AsyncIterator[AsyncConnection]:
@@ -153,11 +157,14 @@ class Store:
 
     async def receive(self, source: str, event_id: str, payload: Inbound) -> bool:
         """Store an event from outside before it is acknowledged; False when it is a repeat."""
-        async with self._write() as connection:
-            at = self._clock.now()
-            is_new = await inbox.receive(connection, source, event_id, payload, at=at, redactor=self._redactor)
-        if is_new:
-            self.inbox_arrived.set()
+        is_new = False
+        try:
+            async with self._write() as connection:
+                at = self._clock.now()
+                is_new = await inbox.receive(connection, source, event_id, payload, at=at, redactor=self._redactor)
+        finally:
+            if is_new:
+                self.inbox_arrived.set()
         return is_new
 
     async def delivery_begun(self, number: int, *, lease: Lease | None = None) -> Delivery | None:

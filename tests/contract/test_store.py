@@ -261,7 +261,7 @@ async def test_nothing_of_a_transaction_is_stored_when_a_part_failed_and_its_cal
             with pytest.raises(StoreFullError):
                 await tx.apply(Decision(audit=tuple(entry("x" * 10_000) for _ in range(20))), None, START)
 
-    with pytest.raises(StoreError, match="its caller went on; nothing of it was stored"):
+    with pytest.raises(StoreError, match="its caller went on; nothing was stored"):
         await go_on_regardless()
     assert await store.runs() == ()
 
