@@ -1,5 +1,6 @@
 """Starts and stops jobs on Hero's own machine, only ever with a grant."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -26,7 +27,7 @@ from bot.model.reading import Reading
 from bot.model.value import JobId, Value
 from bot.sources.local import LocalOrchestrator, find_job, read_job
 from bot.sources.local_files import SERVICE, is_locked, job_directory, job_id_of, lock_path
-from bot.sources.local_processes import find, is_alive, living
+from bot.sources.local_processes import find, is_alive, is_living, living
 from bot.threads import BoundedThreads
 
 log = structlog.get_logger()
@@ -36,6 +37,8 @@ _POLL = timedelta(milliseconds=50)
 _LAST_WORDS = timedelta(seconds=5)
 """How long the supervisor is given to write down the end of a job that was killed."""
 _LOCK_TRIES = 40
+
+type _Processes = tuple[psutil.Process, ...]
 
 
 class _Order(Value):
@@ -144,20 +147,20 @@ class LocalLauncher:
         directory = job_directory(contract, job_id)
         note = {"at": self._clock.now().isoformat(), "request": grant.request}
         try:
-            await self._threads.call(_ask_to_end, directory, note, deadline=self._deadline)
+            seen = await self._threads.call(_ask_to_end, directory, note, deadline=self._deadline)
         except OSError as error:
             return Refused(detail=f"{directory}/stop.json cannot be written ({error.strerror}), so nothing was stopped")
-        if await self._has_ended(directory, self._grace):
+        if await self._has_ended(directory, seen, self._grace):
             return Done(detail=f"{job_id} ended on SIGTERM")
-        await self._threads.call(_kill, directory, deadline=self._deadline)
-        if not await self._has_ended(directory, _LAST_WORDS):
-            await self._threads.call(_kill_supervisor, directory, deadline=self._deadline)
+        await self._threads.call(_kill, directory, seen, deadline=self._deadline)
+        if not await self._has_ended(directory, seen, _LAST_WORDS):
+            await self._threads.call(_kill_supervisor, directory, seen, deadline=self._deadline)
         return Done(detail=f"{job_id} did not end within {say_duration(self._grace)} of SIGTERM and was killed")
 
-    async def _has_ended(self, directory: Path, limit: timedelta) -> bool:
+    async def _has_ended(self, directory: Path, seen: _Processes, limit: timedelta) -> bool:
         """Wait until nothing of the job lives; False when that takes longer than ``limit``."""
         give_up_at = self._clock.monotonic() + limit.total_seconds()
-        while await self._threads.call(_lives, directory, deadline=self._deadline):
+        while await self._threads.call(_lives, directory, seen, deadline=self._deadline):
             if self._clock.monotonic() >= give_up_at:
                 return False
             await self._clock.sleep(_POLL)
@@ -228,46 +231,42 @@ def _hear(order: _Order, lock: int, job_id: JobId, deadline: timedelta) -> StepO
             return Uncertain(detail=f"{job_id}: the supervisor ended with {code}: {detail}")
 
 
-def _ask_to_end(directory: Path, note: dict[str, object]) -> None:
-    """Note that it is us who stop the job, then send SIGTERM once to each of its processes."""
+def _ask_to_end(directory: Path, note: dict[str, object]) -> _Processes:
+    """Note that it is us who stop the job, then send SIGTERM once to each of its processes; return those."""
     if not (directory / "stop.json").exists():
         draft = directory / ".stop.json.draft"
         draft.write_text(json.dumps(note), encoding="utf-8")
         draft.replace(directory / "stop.json")
     record = read_job(directory)
     if record is None:
-        return
-    supervisor = find(record.supervisor)
+        return ()
+    supervisor, seen = find(record.supervisor), tuple(living(record))
     # The supervisor passes the first SIGTERM on to all; only when it is dead the processes are asked one by one.
-    for process in [supervisor] if supervisor else living(record):
-        _send_term(process)
+    for process in (supervisor,) if supervisor else seen:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+    return seen
 
 
-def _send_term(process: psutil.Process) -> None:
-    try:
-        process.terminate()
-    except psutil.NoSuchProcess:
-        return
+def _kill(directory: Path, seen: _Processes) -> None:
+    """Kill the job's processes but not the supervisor, which writes down the end.
 
-
-def _kill(directory: Path) -> None:
-    """Kill the job's processes but not the supervisor, which writes down the end."""
+    Those that were seen before count too: what has detached itself is not found again once its parent is dead.
+    """
     record = read_job(directory)
-    for process in living(record) if record else ():
-        try:
+    for process in {*seen, *(living(record) if record else ())}:
+        with contextlib.suppress(psutil.NoSuchProcess):
             process.kill()
-        except psutil.NoSuchProcess:
-            continue
 
 
-def _kill_supervisor(directory: Path) -> None:
-    _kill(directory)
+def _kill_supervisor(directory: Path, seen: _Processes) -> None:
+    _kill(directory, seen)
     record = read_job(directory)
     supervisor = find(record.supervisor) if record else None
     if supervisor:
         supervisor.kill()
 
 
-def _lives(directory: Path) -> bool:
+def _lives(directory: Path, seen: _Processes) -> bool:
     record = read_job(directory)
-    return record is not None and is_alive(record)
+    return (record is not None and is_alive(record)) or any(is_living(process) for process in seen)

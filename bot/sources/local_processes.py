@@ -46,10 +46,9 @@ def find(written: ProcessRecord | None) -> psutil.Process | None:
         return None
     try:
         process = psutil.Process(written.pid)
-        is_alive = process.status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
     except psutil.NoSuchProcess:
         return None
-    return process if is_alive and start_of(written.pid) == written.start else None
+    return process if is_living(process) and start_of(written.pid) == written.start else None
 
 
 def living(job: JobRecord) -> list[psutil.Process]:
@@ -66,7 +65,7 @@ def living(job: JobRecord) -> list[psutil.Process]:
     if start_of(job.supervisor.pid) in {"", job.supervisor.start}:
         found |= {each.pid: each for each in psutil.process_iter() if _session_of(each.pid) == job.supervisor.pid}
     found.pop(job.supervisor.pid, None)
-    return [each for each in found.values() if _is_alive(each)]
+    return [each for each in found.values() if is_living(each)]
 
 
 def is_alive(job: JobRecord) -> bool:
@@ -74,9 +73,10 @@ def is_alive(job: JobRecord) -> bool:
     return find(job.supervisor) is not None or bool(living(job))
 
 
-def _is_alive(process: psutil.Process) -> bool:
+def is_living(process: psutil.Process) -> bool:
+    """Whether this very process, not a later one of its pid, lives; a zombie does not."""
     try:
-        return process.status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
+        return process.is_running() and process.status() not in {psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD}
     except psutil.NoSuchProcess:
         return False
 

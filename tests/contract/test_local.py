@@ -376,7 +376,7 @@ async def test_a_deaf_job_and_what_it_has_detached_are_killed_after_the_grace(
     await run.submit()
     await until(lambda: run.output().count("up") == 2)
     record = run.record()
-    everyone = {process.pid for process in local_processes.living(record)}
+    everyone = local_processes.living(record)
     if not is_supervised:
         os.kill(record.supervisor.pid, signal.SIGKILL)
         await until(lambda: local_processes.find(record.supervisor) is None)
@@ -387,7 +387,7 @@ async def test_a_deaf_job_and_what_it_has_detached_are_killed_after_the_grace(
     assert isinstance(outcome, Done)
     assert "was killed" in outcome.detail
     assert (await run.job()).state is JobState.KILLED
-    assert not [pid for pid in everyone if psutil.pid_exists(pid) and psutil.Process(pid).status() != "zombie"]
+    assert not [process for process in everyone if local_processes.is_living(process)]
 
 
 async def test_a_job_has_not_ended_while_something_that_it_left_behind_lives(bench: MakeBench) -> None:
