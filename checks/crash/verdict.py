@@ -1,0 +1,146 @@
+"""Which of the signs is the cause: the earliest that can be one, after history, handled exceptions and noise are gone."""
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bot.model.crash import CrashClass
+from checks.crash.exceptions import Opinion
+from checks.crash.progress import Progress, nonfinite_loss
+from checks.crash.rule import Weight
+from checks.crash.scan import Sign
+from checks.crash.text import Line
+from checks.crash.tracebacks import Link
+
+INFRASTRUCTURE = frozenset({CrashClass.INFRA_PREEMPTION, CrashClass.INFRA_HARDWARE})
+BUGS = frozenset({CrashClass.CODE_BUG_SMALL, CrashClass.CODE_BUG_COMPLEX})
+_HARMFUL = BUGS | {CrashClass.NUMERICAL, CrashClass.CONFIG, CrashClass.DATA}
+"""Classes whose presence forbids a blind relaunch."""
+_CONTROL_FLOW = frozenset(
+    "Empty StopIteration KeyError AttributeError ImportError ModuleNotFoundError IndexError FileNotFoundError TypeError".split()
+)
+_LIVED_STEPS = 4
+_LIVED_LINES = 12
+
+
+class Verdict(NamedTuple):
+    crash_class: CrashClass
+    sign: Sign | None
+    doubt: bool
+    """Something else in the text tells another story."""
+
+
+def decide(lines: tuple[Line, ...], signs: tuple[Sign, ...], exit_code: int | None) -> Verdict:
+    """Return the cause of the end, as far as the signs tell."""
+    live = _without_history(lines, _without_handled(tuple(sign for sign in signs if sign.weight >= Weight.GUESS)))
+    decisive = [sign for sign in live if sign.weight is Weight.DECISIVE]
+    if decisive:
+        return _decided(lines, decisive, live)
+    nonfinite = _diverging(lines)
+    if nonfinite is not None:
+        return Verdict(CrashClass.NUMERICAL, nonfinite, doubt=False)
+    guesses = [sign for sign in live if sign.weight is Weight.GUESS]
+    weak = [sign for sign in live if sign.weight is Weight.WEAK]
+    if guesses and not all(sign.crash_class is CrashClass.UNKNOWN and weak for sign in guesses):
+        first = next((sign for sign in guesses if sign.crash_class is not CrashClass.UNKNOWN), guesses[0])
+        return Verdict(first.crash_class, first, doubt=True)
+    if weak and not _after_success(signs, weak, exit_code):
+        return _weakly(lines, weak, guesses)
+    return _quiet(signs, exit_code)
+
+
+def _decided(lines: tuple[Line, ...], decisive: list[Sign], live: tuple[Sign, ...]) -> Verdict:
+    first = decisive[0]
+    if first.crash_class is CrashClass.INFRA_HARDWARE and first.opinion.id == "hardware.node_failure":
+        # A node that went away because it was preempted is reported by both; the preemption is the reason.
+        first = next((sign for sign in decisive if sign.crash_class is CrashClass.INFRA_PREEMPTION), first)
+    if first.crash_class in INFRASTRUCTURE:
+        others = any(sign.crash_class in _HARMFUL and sign.weight in (Weight.DECISIVE, Weight.GUESS) for sign in live)
+        nonfinite = _diverging(lines[: first.at])
+        if nonfinite is not None:
+            return Verdict(CrashClass.NUMERICAL, nonfinite, doubt=True)
+        return Verdict(first.crash_class, first, doubt=others)
+    return Verdict(first.crash_class, first, doubt=False)
+
+
+def _weakly(lines: tuple[Line, ...], weak: list[Sign], guesses: list[Sign]) -> Verdict:
+    """Choose among signs that may all be consequences: a kill or a native crash explains a lost peer, not the other way round."""
+    kills = [sign for sign in weak if sign.opinion.id == "killed.sigkill"]
+    bugs = [sign for sign in weak if sign.crash_class in BUGS]
+    first = kills[0] if kills else bugs[0] if bugs else weak[0]
+    if _collectives_differ(lines):
+        return Verdict(CrashClass.CODE_BUG_COMPLEX, first, doubt=True)
+    before = Progress(lines, max(0, first.at - 400), first.at)
+    hung = first.opinion.id == "network.collective_timeout" and not before.steps_after(-1, 1)
+    return Verdict(first.crash_class, first, doubt=bool(guesses) or hung)
+
+
+def _after_success(signs: tuple[Sign, ...], weak: list[Sign], exit_code: int | None) -> bool:
+    """Return whether only the teardown of a run that had succeeded went wrong; a kill is never taken for that."""
+    success = [sign.at for sign in signs if sign.weight is Weight.SUCCESS]
+    lost = all(sign.opinion.id.startswith("network.") for sign in weak)
+    return bool(success) and exit_code in (None, 0) and lost and success[-1] < weak[0].at
+
+
+def _quiet(signs: tuple[Sign, ...], exit_code: int | None) -> Verdict:
+    success = next((sign for sign in reversed(signs) if sign.weight is Weight.SUCCESS), None)
+    cascade = next((sign for sign in signs if sign.weight is Weight.CASCADE), None)
+    if exit_code == 0 or (success is not None and exit_code is None):
+        return Verdict(CrashClass.BENIGN, success, doubt=False)
+    return Verdict(CrashClass.UNKNOWN, cascade, doubt=True)
+
+
+def _without_handled(signs: tuple[Sign, ...]) -> tuple[Sign, ...]:
+    """Drop exceptions that were part of ordinary control flow: the next one was raised while they were handled, and says more."""
+    dropped: set[int] = set()
+    before: dict[str, Sign] = {}
+    for sign in signs:
+        if sign.trace is None:
+            continue
+        earlier = before.get(sign.stream)
+        if earlier is not None and earlier.trace is not None and sign.trace.link is Link.DURING:
+            reraised = bool(sign.trace.frames) and sign.trace.frames[-1].source.startswith("raise")
+            if earlier.trace.kind in _CONTROL_FLOW and not reraised and sign.weight is Weight.DECISIVE:
+                dropped.add(earlier.at)
+        before[sign.stream] = sign
+    return tuple(sign for sign in signs if sign.at not in dropped)
+
+
+def _without_history(lines: tuple[Line, ...], signs: tuple[Sign, ...]) -> tuple[Sign, ...]:
+    """Drop signs that the run lived through, as long as a later sign remains to explain its end."""
+    if len(signs) < 2 or signs[-1].at - signs[0].at < _LIVED_STEPS:  # noqa: PLR2004 - one sign has no history
+        return signs
+    alive = Progress(lines, signs[0].at + 1, signs[-1].at)
+    return tuple(sign for sign in signs if sign.at == signs[-1].at or not _lived_on(alive, sign))
+
+
+def _lived_on(alive: Progress, sign: Sign) -> bool:
+    if alive.steps_after(sign.at, _LIVED_STEPS) >= _LIVED_STEPS:
+        return True
+    return sign.trace is not None and alive.plain_after(sign.at, sign.stream) >= _LIVED_LINES
+
+
+def _diverging(lines: Sequence[Line]) -> Sign | None:
+    """Return a sign when the last reported steps have no finite loss."""
+    for index in range(len(lines) - 1, max(-1, len(lines) - 3_000), -1):
+        match nonfinite_loss(lines[index].raw):
+            case True:
+                opinion = Opinion("numerical.nonfinite_loss", CrashClass.NUMERICAL, Weight.DECISIVE)
+                return Sign(index, "", opinion)
+            case False:
+                return None
+            case None:
+                continue
+    return None
+
+
+_WORK = re.compile(r"WorkNCCL\(SeqNum=(\d+), OpType=(\w+)(?:, NumelIn=(\d+))?")
+
+
+def _collectives_differ(lines: tuple[Line, ...]) -> bool:
+    """Return whether ranks wait in the same place of their sequence for different operations."""
+    seen: dict[str, set[tuple[str, str]]] = {}
+    for line in lines[-5_000:]:
+        if "WorkNCCL(" in line.raw and (match := _WORK.search(line.raw)):
+            seen.setdefault(match.group(1), set()).add((match.group(2), match.group(3) or ""))
+    return any(len({kind for kind, _ in operations}) > 1 for operations in seen.values())
