@@ -1,0 +1,33 @@
+"""All checks that judge a run's snapshot, in the order in which they are listed.
+
+A new check is a pure function in the file of its family, a ``Check`` value below it, and its name here; then
+``python -m checks.page`` writes its section of ``docs/checks.md``.
+"""
+
+from typing import Any
+
+from checks.check import Check
+from checks.checkpoints import INCOMPLETE
+from checks.checkpoints import STALLED as CHECKPOINT_STALLED
+from checks.job import DUPLICATE, ENDED
+from checks.monitor import STALE
+from checks.numerics import NONFINITE
+from checks.progress import STALLED as PROGRESS_STALLED
+from checks.progress import STARTUP
+from checks.repeats import REPEATED
+from checks.resume import MISMATCH
+from checks.waiting import PENDING
+
+CHECKS: tuple[Check[Any, Any], ...] = (
+    ENDED,
+    PENDING,
+    REPEATED,
+    DUPLICATE,
+    STARTUP,
+    PROGRESS_STALLED,
+    NONFINITE,
+    CHECKPOINT_STALLED,
+    INCOMPLETE,
+    MISMATCH,
+    STALE,
+)
