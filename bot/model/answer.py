@@ -197,7 +197,8 @@ def _own_lines(text: str) -> list[str]:
     raw, shown = sound.split("\n"), uncommented.split("\n")
     # Platforms disagree on what wins where fences and comments overlap: a line counts only if every reading shows it.
     coded = _fenced(raw) | _fenced(shown) | _toggled(raw) | _toggled(shown)
-    kept = ["" if place in coded or _quoted_or_indented(line) else line for place, line in enumerate(shown)]
+    apart = coded | {place for place, line in enumerate(raw) if _quoted_or_indented(line)}
+    kept = ["" if place in apart or _quoted_or_indented(line) else line for place, line in enumerate(shown)]
     kept = kept[: _trailer_start(kept)]
     return [line for line in _without_code_spans(kept) if line.strip(_HIDDEN + " \t")]
 

@@ -85,7 +85,7 @@ def github_code_block(text: str, limit: int | None = None, language: str = "") -
 
 
 def console_escape(text: str) -> str:
-    """Return ``text`` for Rich markup, where it shows as it is."""
+    """Return ``text`` for the inside of Rich markup, between ``[bold]`` and ``[/bold]`` say, where it shows as it is."""
     return _rich_escape(_tame(text))
 
 

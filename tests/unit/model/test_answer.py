@@ -220,6 +220,7 @@ def test_a_qualified_approval_is_never_an_approval(rest: str, qualifier: str, fo
 
 @given(TEXTS, st.sampled_from(["> ", ">", "&gt; ", "    "]))
 @example("approve R7", "> ")
+@example("<!--\n-->approve", "> ")
 def test_quoted_lines_never_approve(text: str, mark: str) -> None:
     quoted = "\n".join(mark + line for line in re.split(r"\r\n|\r|\n", text))
 

@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.text import Text
 
@@ -221,8 +221,10 @@ def test_cleaning_leaves_nothing_to_clean(text: str) -> None:
 
 
 @given(FOREIGN)
+@example("\\")
+@example("[red]\\")
 def test_the_console_shows_markup_as_it_is(text: str) -> None:
-    assert Text.from_markup(console_escape(text), emoji=False).plain == clean(text, len(text))
+    assert Text.from_markup(f"[bold]{console_escape(text)}[/bold].", emoji=False).plain == f"{clean(text, len(text))}."
 
 
 @given(FOREIGN, st.integers(min_value=24, max_value=80))
