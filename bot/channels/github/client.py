@@ -1,0 +1,270 @@
+"""What Hero asks of GitHub, each question one method; the only place that speaks PyGithub.
+
+Two workers, so that a long list being read never delays a message. Neither has PyGithub's retries: for writes they post
+twice (a 502 after a stored comment gave eleven), and for reads they sleep out a rate limit in the thread, or hide how
+long it lasts in a RetryError. Whoever calls decides when to ask again.
+"""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, timedelta
+from http import HTTPStatus
+
+from github import Auth, Github
+from github.Issue import Issue
+from github.IssueComment import IssueComment
+from github.Repository import Repository
+
+from bot.channels.github.errors import SERVICE, BadTokenError, DeniedError, MovedError
+from bot.channels.github.seen import Account, Comment, IssueSeen, RepositorySeen, is_bot
+from bot.channels.github.worker import Worker
+from bot.clock import Clock
+from bot.errors import UnreachableError
+from bot.settings import GitHubSettings
+
+_PAGE = 100
+_ISSUES_MOST = 1_000
+_GONE = (HTTPStatus.NOT_FOUND, HTTPStatus.GONE)
+
+
+class GitHubClient:
+    """One repository's issues, asked off the loop. All questions raise the ServiceErrors of errors.py."""
+
+    def __init__(self, settings: GitHubSettings, clock: Clock, *, pacing: timedelta) -> None:
+        """Make the client; nothing is asked yet.
+
+        Args:
+            settings: with a token and a repository.
+            clock: for rate limits that do not say the server's time.
+            pacing: between two writes (GitHub asks for a second: "Best practices for using the REST API").
+        """
+        self._settings = settings
+        self._pacing = pacing
+        self.repository = settings.repository or ""
+        """The full name as far as known; renames are followed."""
+        self._reader, self._writer = (
+            Worker(self._connect, clock=clock, deadline=settings.deadline, most=settings.threads) for _ in range(2)
+        )
+
+    async def ask_self(self) -> Account | None:
+        """Return the account that Hero speaks as; None when it is an app's, whose token may not ask."""
+
+        def ask(github: Github) -> Account:
+            user = github.get_user()
+            return Account(id=user.id, login=user.login, is_bot=is_bot(user.type, user.login))
+
+        try:
+            return await self._reader.call(ask)
+        except DeniedError as error:
+            if error.status == HTTPStatus.FORBIDDEN:  # "Resource not accessible by integration"
+                return None
+            raise
+
+    async def ask_repository(self) -> RepositorySeen:
+        """Return the repository, and use its name of today from now on."""
+
+        def ask(github: Github) -> RepositorySeen:
+            found = self._repository(github).complete()
+            return RepositorySeen(full_name=found.full_name, has_issues=found.has_issues, is_archived=found.archived)
+
+        seen = await self._reader.call(ask)
+        self.repository = seen.full_name
+        return seen
+
+    async def ask_account(self, login: str) -> Account | None:
+        """Return the account that has this login now; None when there is none."""
+
+        def ask(github: Github) -> Account:
+            user = github.get_user(login)
+            return Account(
+                id=user.id,
+                login=user.login,
+                is_bot=is_bot(user.type, user.login),
+                is_suspended=user.suspended_at is not None,
+            )
+
+        try:
+            return await self._reader.call(ask)
+        except DeniedError as error:
+            if error.status in _GONE:
+                return None
+            raise
+
+    async def ask_permission(self, login: str) -> str:
+        """Return ``admin``, ``write``, ``read`` or ``none``; maintainers have ``write``."""
+        return await self._reader.call(lambda github: self._repository(github).get_collaborator_permission(login))
+
+    async def ask_limit(self) -> tuple[int, int]:
+        """Return how many requests of this hour are left, and of how many, as the reader's last answer said."""
+        return await self._reader.call(lambda github: github.rate_limiting)
+
+    async def list_comments(self, issue: int, since: datetime) -> tuple[Comment, ...]:
+        """Return all comments of the issue that were written or edited since then, by ascending id, from every page."""
+        since = utc_second(since)
+        pages = await self._reader.call(
+            lambda github: _Pages(github, self._repository(github).get_issue(issue).get_comments(since=since))
+        )
+        comments: list[Comment] = []
+        while page := await self._reader.call(pages.next):
+            comments += page
+        # A renamed repository's redirect is followed without the query, so `since` may have been lost on the way.
+        return tuple(comment for comment in comments if comment.updated_at >= since)
+
+    async def find_comment(self, comment_id: int) -> Comment | None:
+        """Return the comment as it is now; None when it was deleted, alone or with its issue."""
+        try:
+            return await self._reader.call(lambda github: Comment.of(self._comment(github, comment_id)))
+        except DeniedError as error:
+            if error.status in _GONE:
+                return None
+            raise
+
+    async def find_issue(self, marker: str, creator: str | None) -> IssueSeen | None:
+        """Return the newest issue by ``creator`` (None: by any bot) whose body holds the marker, closed ones too."""
+
+        def ask(github: Github) -> IssueSeen | None:
+            repository = self._repository(github)
+            found = (
+                repository.get_issues(state="all", sort="created", direction="desc", creator=creator)  # type: ignore[arg-type] # reason: PyGithub takes logins at run time
+                if creator
+                else repository.get_issues(state="all", sort="created", direction="desc")
+            )
+            for issue in itertools.islice(found, _ISSUES_MOST):
+                if marker in (issue.body or "") and (creator or is_bot(issue.user.type, issue.user.login)):
+                    return IssueSeen.of(issue)
+            return None
+
+        return await self._reader.call(ask)
+
+    async def create_issue(self, title: str, body: str, labels: tuple[str, ...]) -> IssueSeen:
+        def ask(github: Github) -> IssueSeen:
+            made = self._repository(github).create_issue(title=title, body=body, labels=list(labels))
+            _refuse_lost(made.number)
+            return IssueSeen.of(made)
+
+        return await self._writer.call(ask)
+
+    async def probe_writing(self) -> str:
+        """Return why issues cannot be written, in GitHub's words; empty when they can. Writes nothing.
+
+        An issue without a title is refused as invalid (422) only where the token may write issues.
+        """
+
+        def ask(github: Github) -> None:
+            _refuse_lost(self._repository(github).create_issue(title="").number)
+
+        try:
+            await self._writer.call(ask)
+        except DeniedError as error:
+            return "" if error.status == HTTPStatus.UNPROCESSABLE_ENTITY else error.message
+        return ""
+
+    async def create_comment(self, issue: int, body: str) -> tuple[Comment, IssueSeen]:
+        """Post a comment; return it, and the issue as it was just before.
+
+        Raises:
+            ServiceError: MovedError when the repository was renamed in between and nothing was posted.
+        """
+
+        def ask(github: Github) -> tuple[Comment, IssueSeen]:
+            # This GET follows a rename, which the POST would not: it would be lost in silence.
+            there: Issue = self._repository(github).get_issue(issue).complete()
+            made = there.create_comment(body)
+            _refuse_lost(made.id)
+            return Comment.of(made), IssueSeen.of(there)
+
+        return await self._writer.call(ask)
+
+    async def edit_comment(self, issue: int, comment_id: int, change: Callable[[str], str | None]) -> Comment | None:
+        """Change a comment's body; None when there is no such comment on that issue.
+
+        Args:
+            issue: where it must stand; a run's contract may have named another since.
+            comment_id: which.
+            change: from the body as it is to the one that it shall have; None leaves it alone.
+        """
+
+        def ask(github: Github) -> Comment | None:
+            comment = self._comment(github, comment_id)
+            if comment.issue_url.rpartition("/")[2] != str(issue):
+                return None
+            before = comment.body
+            after = change(before)
+            if after is not None and after != before:
+                comment.edit(after)
+                if comment.body == before:
+                    raise MovedError(SERVICE, "the edit was redirected and lost")
+            return Comment.of(comment)
+
+        try:
+            return await self._writer.call(ask)
+        except DeniedError as error:
+            if error.status == HTTPStatus.NOT_FOUND:  # the comment alone; a deleted issue is 410
+                return None
+            raise
+
+    def renew(self) -> None:
+        """Take the token anew, e.g. after it was refused."""
+        self._reader.drop()
+        self._writer.drop()
+
+    def close(self) -> None:
+        self._reader.drop()
+        self._writer.drop()
+
+    def _repository(self, github: Github) -> Repository:
+        return github.get_repo(self.repository)
+
+    def _comment(self, github: Github, comment_id: int) -> IssueComment:
+        # PyGithub reaches comments through an issue, but their address has no issue in it: any number does.
+        return self._repository(github).get_issue(1).get_comment(comment_id).complete()
+
+    def _connect(self) -> Github:
+        return Github(
+            base_url=self._settings.base_url,
+            auth=Auth.Token(self._token()),
+            retry=None,
+            lazy=True,
+            per_page=_PAGE,
+            # A second fence behind the worker's own deadline; whole seconds, as PyGithub insists.
+            timeout=max(1, math.ceil(self._settings.deadline.total_seconds())) + 1,
+            seconds_between_requests=None,
+            seconds_between_writes=self._pacing.total_seconds(),
+        )
+
+    def _token(self) -> str:
+        """Read the token's file anew if there is one, since whoever renews a token writes it there."""
+        file, token = self._settings.token_file, self._settings.token
+        if file is not None and file.is_file():
+            try:
+                return file.read_text(encoding="utf-8").strip()
+            except (OSError, UnicodeDecodeError) as error:
+                raise BadTokenError(SERVICE, f"{file} cannot be read ({type(error).__name__})") from error
+        if token is None:
+            raise BadTokenError(SERVICE, "there is no token")
+        return token.get_secret_value()
+
+
+class _Pages:
+    """A list of comments read page by page, each within a deadline of its own, by the client that began it."""
+
+    def __init__(self, github: Github, comments: Iterable[IssueComment]) -> None:
+        self._github = github
+        self._comments = iter(comments)
+
+    def next(self, github: Github) -> list[Comment]:
+        if github is not self._github:
+            raise UnreachableError(SERVICE, "another call hung while the comments were read")
+        return [Comment.of(comment) for comment in itertools.islice(self._comments, _PAGE)]
+
+
+def utc_second(at: datetime) -> datetime:
+    """Return a time as ``since`` needs it: PyGithub drops the zone and writes Z behind what is left (R13)."""
+    return at.astimezone(UTC).replace(microsecond=0)
+
+
+def _refuse_lost(number: object) -> None:
+    """Refuse what came back without its number: the answer was a redirect, and nothing was written."""
+    if number is None:
+        raise MovedError(SERVICE, "the repository was renamed, and the write was redirected and lost")

@@ -1,0 +1,120 @@
+"""A post that is made exactly once, although answers get lost and GitHub's lists lag behind (R11).
+
+The intent is committed before the post. After an uncertain end the post is looked for by its hidden marker and our own
+login; only when it has not turned up for longer than lists are known to lag, and longer than our own request can still
+be under way, is it made again.
+"""
+
+from datetime import datetime, timedelta
+
+from bot.channels.github.account import OwnAccount
+from bot.channels.github.client import GitHubClient
+from bot.channels.github.errors import MovedError, SettlingError, UncertainError
+from bot.channels.github.records import Posting, Records
+from bot.channels.github.seen import Comment, IssueSeen
+from bot.clock import Clock
+from bot.errors import ServiceError, UnreachableError, UnrecognisedError
+from bot.model.value import RunId
+from bot.render.github import delivery_marker, issue_body, issue_title, run_marker
+
+SKEW = timedelta(seconds=120)
+"""How far GitHub's clock may be off ours."""
+
+SETTLING = timedelta(seconds=90)
+"""How long a post may take to be listed; a list that lagged a minute was seen (golang/go#28561)."""
+
+
+class Poster:
+    """Posts comments and opens issues."""
+
+    def __init__(self, client: GitHubClient, records: Records, own: OwnAccount, clock: Clock) -> None:
+        self._client = client
+        self._records = records
+        self._own = own
+        self._clock = clock
+
+    async def comment(
+        self, issue: int, body: str, *, key: str, since: datetime | None, vanished: int | None = None
+    ) -> tuple[Posting, IssueSeen | None]:
+        """Post a comment once; return where it is, and the issue when it was looked at.
+
+        Args:
+            issue: its number.
+            body: with the marker of ``key``.
+            key: of the delivery.
+            since: when the first try was begun, for a delivery that was tried before.
+            vanished: the id of a comment that this may replace: it is known to be deleted.
+
+        Raises:
+            ServiceError: SettlingError when an earlier try may still turn up, UncertainError when this one may.
+        """
+        earlier = await self._earlier(key, vanished)
+        if earlier is not None and earlier.number is not None:
+            return earlier, None
+        begun = [at for at in (since, earlier.begun_at if earlier else None) if at is not None]
+        if begun:
+            found = await self._find(issue, delivery_marker(key), min(begun) - SKEW)
+            if found is not None and found.id != vanished:
+                return await self._done(key, found), None
+        self._let_settle(earlier)
+        await self._begin(key)
+        try:
+            made, seen = await self._client.create_comment(issue, body)
+        except ServiceError as error:
+            raise await self._failed(key, error) from error
+        await self._own.learn(made)
+        return await self._done(key, made), seen
+
+    async def issue(self, run_id: RunId, labels: tuple[str, ...]) -> IssueSeen:
+        """Return the issue that Hero opened for the run, by its marker; open it when there is none.
+
+        Raises:
+            ServiceError: as ``comment``.
+        """
+        key = f"issue:{run_id}"
+        found = await self._client.find_issue(run_marker(run_id), await self._own.login())
+        if found is not None:
+            return found
+        self._let_settle(await self._earlier(key, None))
+        await self._begin(key)
+        try:
+            return await self._client.create_issue(issue_title(run_id), issue_body(run_id), labels)
+        except ServiceError as error:
+            raise await self._failed(key, error) from error
+
+    async def _earlier(self, key: str, vanished: int | None) -> Posting | None:
+        earlier = (await self._records.postings()).by_key.get(key)
+        return None if earlier is not None and vanished is not None and earlier.number == vanished else earlier
+
+    async def _find(self, issue: int, marker: str, since: datetime) -> Comment | None:
+        for comment in await self._client.list_comments(issue, since):
+            if marker in comment.body and await self._own.has_written(comment):
+                return comment
+        return None
+
+    def _let_settle(self, earlier: Posting | None) -> None:
+        if earlier is None:
+            return
+        left = SETTLING - (self._clock.now() - earlier.begun_at)
+        if left > timedelta():
+            raise SettlingError(left)
+
+    async def _begin(self, key: str) -> None:
+        await self._keep(key, Posting(begun_at=self._clock.now()))
+
+    async def _done(self, key: str, made: Comment) -> Posting:
+        posting = Posting(begun_at=self._clock.now(), number=made.id, posted_at=made.created_at, link=made.link)
+        await self._keep(key, posting)
+        return posting
+
+    async def _failed(self, key: str, error: ServiceError) -> ServiceError:
+        """Tell what may be stored from what certainly is not."""
+        is_certain = isinstance(error, MovedError)
+        if not is_certain and isinstance(error, UnreachableError | UnrecognisedError):
+            return UncertainError(error.service, error.detail)
+        await self._keep(key, None)
+        return error
+
+    async def _keep(self, key: str, posting: Posting | None) -> None:
+        postings = await self._records.postings()
+        await self._records.save_postings(postings.having(key, posting, self._clock.now()))

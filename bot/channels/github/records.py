@@ -1,0 +1,142 @@
+"""What the channel keeps over restarts, as small JSON records under the ledger's cursors."""
+
+from datetime import datetime, timedelta
+
+import structlog
+from pydantic import AwareDatetime, ValidationError
+
+from bot.channels.ports import Ledger
+from bot.model.value import Value
+
+log = structlog.get_logger()
+
+DAY = timedelta(days=1)
+_POSTINGS_MOST = 200
+
+
+class Posting(Value):
+    """A post that was begun, and what became of it as far as is known."""
+
+    begun_at: AwareDatetime
+    number: int | None = None
+    """The comment's id, once GitHub answered."""
+    posted_at: AwareDatetime | None = None
+    """When, by GitHub's clock."""
+    link: str = ""
+
+
+class Postings(Value):
+    """Posts of the last day by delivery key or by run; kept after success, since a crash may lose the outcome."""
+
+    by_key: dict[str, Posting] = {}
+
+    def having(self, key: str, posting: Posting | None, now: datetime) -> "Postings":
+        """Return these with that one set, or taken out for None, and without old ones."""
+        kept = {name: each for name, each in self.by_key.items() if name != key and now - each.begun_at < DAY}
+        newest = dict(sorted(kept.items(), key=lambda item: item[1].begun_at)[-_POSTINGS_MOST:])
+        return Postings(by_key=newest if posting is None else {**newest, key: posting})
+
+
+class News(Value):
+    """A line that stands in the live status because the day's comments were used up."""
+
+    key: str
+    at: AwareDatetime
+    line: str
+
+
+class Reply(Value):
+    """The last short answer to somebody whose word does not count."""
+
+    at: AwareDatetime
+    comment: int
+    link: str = ""
+
+
+class Day(Value):
+    """What was posted on one issue in the last 24 hours."""
+
+    posted_at: tuple[AwareDatetime, ...] = ()
+    news: tuple[News, ...] = ()
+    replies: dict[str, Reply] = {}
+
+    def at(self, now: datetime) -> "Day":
+        """Return what of it is still within 24 hours."""
+        return Day(
+            posted_at=tuple(each for each in self.posted_at if now - each < DAY),
+            news=tuple(each for each in self.news if now - each.at < DAY),
+            replies={who: each for who, each in self.replies.items() if now - each.at < DAY},
+        )
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        return tuple(each.line for each in self.news)
+
+
+class Heard(Value):
+    """A comment that was handed on: by whom, and in which wording."""
+
+    user_id: str
+    login: str
+    is_bot: bool
+    digest: str
+    created_at: AwareDatetime
+    updated_at: AwareDatetime
+
+
+class Position(Value):
+    """How far an issue's comments were read, by GitHub's own clock."""
+
+    start_at: AwareDatetime
+    """When Hero's first message came: what is older is none of its business."""
+    read_to: AwareDatetime
+    """The newest ``updated_at`` that was handed on."""
+    heard: dict[str, Heard] = {}
+    """By comment id, those within the overlap that is read again with every poll."""
+
+
+class Records:
+    """Reads and writes the records."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def postings(self) -> Postings:
+        return await self._load("github:postings", Postings) or Postings()
+
+    async def save_postings(self, postings: Postings) -> None:
+        await self._ledger.save_cursor("github:postings", postings.model_dump_json())
+
+    async def day(self, issue: int, now: datetime) -> Day:
+        return (await self._load(f"github:day:{issue}", Day) or Day()).at(now)
+
+    async def save_day(self, issue: int, day: Day) -> None:
+        await self._ledger.save_cursor(f"github:day:{issue}", day.model_dump_json())
+
+    async def position(self, issue: int) -> Position | None:
+        return await self._load(f"github:comments:{issue}", Position)
+
+    async def save_position(self, issue: int, position: Position) -> None:
+        await self._ledger.save_cursor(f"github:comments:{issue}", position.model_dump_json())
+
+    async def begin_reading(self, issue: int, at: datetime) -> None:
+        """Read the issue's comments from ``at`` on, unless they are read already."""
+        if await self.position(issue) is None:
+            await self.save_position(issue, Position(start_at=at, read_to=at))
+
+    async def login(self) -> str | None:
+        """Return the login that an app's own comments were seen to have."""
+        return await self._ledger.cursor("github:login") or None
+
+    async def save_login(self, login: str) -> None:
+        await self._ledger.save_cursor("github:login", login)
+
+    async def _load[R: Value](self, name: str, kind: type[R]) -> R | None:
+        text = await self._ledger.cursor(name)
+        if not text:
+            return None
+        try:
+            return kind.model_validate_json(text)
+        except ValidationError as error:
+            log.warning("github_record_discarded", cursor=name, reason=str(error.errors(include_input=False)[0]["msg"]))
+            return None

@@ -1,0 +1,79 @@
+"""What a comment is to Hero: a message, an edit, or a command. Pure."""
+
+import hashlib
+import re
+
+from bot.channels.github.records import Heard
+from bot.channels.github.seen import Comment
+from bot.model.event import Commanded, Place, Said, Unsaid
+from bot.model.person import Actor, Platform
+
+_COMMAND = re.compile(r"/hero(?:[ \t]+(?P<text>.*))?", re.IGNORECASE)
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+
+
+def heard(comment: Comment) -> Heard:
+    """Return what is kept of a comment, so that its edit or deletion is noticed."""
+    actor = actor_of(comment)
+    return Heard(
+        user_id=actor.user_id,
+        login=actor.login,
+        is_bot=actor.is_bot,
+        digest=digest(comment.body),
+        created_at=comment.created_at,
+        updated_at=comment.updated_at,
+    )
+
+
+def event_of(issue: int, comment: Comment, before: Heard | None) -> Said | Commanded:
+    """Return what somebody did by writing or editing a comment; ``before`` is its earlier wording, if one was heard.
+
+    An edit runs no command and decides nothing (R45): it comes as an edited message whatever it says.
+    """
+    actor, place = actor_of(comment), Place(conversation=str(issue), message=str(comment.id))
+    is_edited = comment.updated_at > comment.created_at
+    is_edited = is_edited or (before is not None and before.digest != digest(comment.body))
+    command = None if is_edited else find_command(comment.body)
+    if command is not None:
+        return Commanded(actor=actor, place=place, text=command, said_at=comment.created_at)
+    return Said(actor=actor, place=place, text=comment.body, said_at=comment.created_at, is_edited=is_edited)
+
+
+def deletion_of(issue: int, comment_id: str, before: Heard) -> Unsaid:
+    actor = Actor(platform=Platform.GITHUB, user_id=before.user_id, login=before.login, is_bot=before.is_bot)
+    place = Place(conversation=str(issue), message=comment_id)
+    return Unsaid(actor=actor, place=place, said_at=before.created_at)
+
+
+def actor_of(comment: Comment) -> Actor:
+    """Return who wrote a comment; what an app posted in a person's name is a bot's as well."""
+    author = comment.author
+    if author is None:
+        return Actor(platform=Platform.GITHUB, user_id="0", login="ghost", is_bot=comment.is_by_app)
+    return Actor(
+        platform=Platform.GITHUB,
+        user_id=str(author.id),
+        login=author.login,
+        display_name=author.login,
+        is_bot=author.is_bot or comment.is_by_app,
+    )
+
+
+def find_command(body: str) -> str | None:
+    """Return what follows ``/hero`` on the first line that begins with it; quotes and code blocks command nothing."""
+    fence = ""
+    for line in _HIDDEN.sub("", body.replace("\r\n", "\n")).split("\n"):
+        found = _FENCE.match(line)
+        if found is not None and not fence:
+            fence = found[1]
+        elif found is not None and found[1].startswith(fence):
+            fence = ""
+        elif not fence and (command := _COMMAND.fullmatch(line.rstrip())):
+            return (command["text"] or "").strip()
+    return None
+
+
+def digest(body: str) -> str:
+    """Tell two wordings of a comment apart; short, since it is part of an event's id."""
+    return hashlib.sha256(body.encode("utf-8", "surrogatepass")).hexdigest()[:12]

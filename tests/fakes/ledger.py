@@ -1,0 +1,24 @@
+"""A ledger in memory; it outlives a channel as the database outlives Hero."""
+
+from bot.model.delivery import ChannelName, Posted
+
+
+class FakeLedger:
+    def __init__(self) -> None:
+        self.messages: dict[tuple[ChannelName, str, str], Posted] = {}
+        self.cursors: dict[str, str] = {}
+
+    async def posted(self, channel: ChannelName, run_id: str, slot: str) -> Posted | None:
+        return self.messages.get((channel, run_id, slot))
+
+    async def threads(self, channel: ChannelName) -> tuple[Posted, ...]:
+        return tuple(p for (name, _, slot), p in self.messages.items() if name is channel and slot == "thread")
+
+    async def save_posted(self, posted: Posted) -> None:
+        self.messages[posted.channel, posted.run_id, posted.slot] = posted
+
+    async def cursor(self, name: str) -> str | None:
+        return self.cursors.get(name)
+
+    async def save_cursor(self, name: str, value: str) -> None:
+        self.cursors[name] = value
