@@ -10,7 +10,7 @@ import json
 import re
 import shlex
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -74,13 +74,19 @@ class IrisCli:
         """Return the CSV of one SELECT; admins only."""
         return await self.run("query", "-f", "csv", sql)
 
-    async def logs(self, job_id: JobId, since: timedelta | None, lines: int) -> str:
-        """Return the newest printed lines of a job and its children.
+    async def logs(self, job_id: JobId, since: datetime | None, lines: int, now: datetime) -> tuple[str, bool]:
+        """Return the newest printed lines of a job and its children, and whether all of them are after ``since``.
 
         Without a number of lines the CLI shows a thousand, whatever the window.
         """
-        window = () if since is None else ("--since-seconds", str(max(1, int(since.total_seconds()) + 1)))
-        return await self.run("job", "logs", *window, "--max-lines", str(lines), job_id)
+        wanted = ("--max-lines", str(lines), job_id)
+        if since is None:
+            return await self.run("job", "logs", *wanted), True
+        try:
+            return await self.run("job", "logs", "--since-ms", str(int(since.timestamp() * 1000)), *wanted), True
+        except NoVerbError:
+            window_s = max(1, int((now - since).total_seconds()) + 1)
+            return await self.run("job", "logs", "--since-seconds", str(window_s), *wanted), False
 
     async def stop(self, job_id: JobId) -> None:
         """End exactly one job and what is below it, with the verb of this generation.

@@ -41,8 +41,8 @@ def parse_entries(payload: object, since: datetime | None, newest: int) -> LogTa
 def parse_printed(payload: object, since: datetime | None, newest: int, now: datetime) -> LogTail:
     """Read what ``iris job logs`` prints; its clock has no date, so dates are inferred backwards from ``now``.
 
-    Seconds are all there is: lines of the very second of ``since`` may be a namesake's and are left out, rather than
-    take a dead run's last words for the new one's.
+    ``since`` is None when the CLI was given it to the millisecond. Else seconds are all there is: lines of the very
+    second of ``since`` may be a namesake's and are left out, rather than take a dead run's last words for new ones.
     """
     if not isinstance(payload, str):
         raise ShapeError(f"the printed log is {type(payload).__name__}, not a text")

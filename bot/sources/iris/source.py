@@ -92,10 +92,9 @@ class IrisOrchestrator:
                 if self.rpc is not None:
                     entries = await self.rpc.fetch_logs(_log_question(job_id, since, newest + 1))
                     return parse_entries(entries, self._clock.now(), since, newest)
-                asked_at = self._clock.now()
-                window = None if since is None else asked_at - since
-                printed = await self.cli.logs(job_id, window, newest + 1)
-                return parse_printed(printed, self._clock.now(), since, newest, now=self._clock.now())
+                printed, is_exact = await self.cli.logs(job_id, since, newest + 1, self._clock.now())
+                at = self._clock.now()
+                return parse_printed(printed, at, None if is_exact else since, newest, now=at)
         except ServiceError as error:
             return unknown_of(error, self._clock.now())
 
