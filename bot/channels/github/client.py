@@ -7,6 +7,7 @@ long it lasts in a RetryError. Whoever calls decides when to ask again.
 
 import itertools
 import math
+import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
@@ -16,11 +17,11 @@ from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.Repository import Repository
 
-from bot.channels.github.errors import SERVICE, BadTokenError, DeniedError, MovedError
+from bot.channels.github.errors import SERVICE, BadTokenError, DeniedError, MovedError, UncertainError
 from bot.channels.github.seen import Account, Comment, IssueSeen, RepositorySeen, is_bot
 from bot.channels.github.worker import Worker
 from bot.clock import Clock
-from bot.errors import UnreachableError
+from bot.errors import UnreachableError, UnrecognisedError
 from bot.settings import GitHubSettings
 
 _PAGE = 100
@@ -139,11 +140,13 @@ class GitHubClient:
 
     async def create_issue(self, title: str, body: str, labels: tuple[str, ...]) -> IssueSeen:
         def ask(github: Github) -> IssueSeen:
+            gate.enter()
             made = self._repository(github).create_issue(title=title, body=body, labels=list(labels))
             _refuse_lost(made.number)
             return IssueSeen.of(made)
 
-        return await self._writer.call(ask)
+        gate = _Gate()
+        return await self._write(ask, gate)
 
     async def probe_writing(self) -> str:
         """Return why issues cannot be written, in GitHub's words; empty when they can. Writes nothing.
@@ -170,11 +173,13 @@ class GitHubClient:
         def ask(github: Github) -> tuple[Comment, IssueSeen]:
             # This GET follows a rename, which the POST would not: it would be lost in silence.
             there: Issue = self._repository(github).get_issue(issue).complete()
+            gate.enter()
             made = there.create_comment(body)
             _refuse_lost(made.id)
             return Comment.of(made), IssueSeen.of(there)
 
-        return await self._writer.call(ask)
+        gate = _Gate()
+        return await self._write(ask, gate)
 
     async def edit_comment(self, issue: int, comment_id: int, change: Callable[[str], str | None]) -> Comment | None:
         """Change a comment's body; None when there is no such comment on that issue.
@@ -192,13 +197,15 @@ class GitHubClient:
             before = comment.body
             after = change(before)
             if after is not None and after != before:
+                gate.enter()
                 comment.edit(after)
                 if comment.body == before:
                     raise MovedError(SERVICE, "the edit was redirected and lost")
             return Comment.of(comment)
 
+        gate = _Gate()
         try:
-            return await self._writer.call(ask)
+            return await self._write(ask, gate)
         except DeniedError as error:
             if error.status == HTTPStatus.NOT_FOUND:  # the comment alone; a deleted issue is 410
                 return None
@@ -212,6 +219,19 @@ class GitHubClient:
     def close(self) -> None:
         self._reader.drop()
         self._writer.drop()
+
+    async def _write[R](self, ask: Callable[[Github], R], gate: "_Gate") -> R:
+        """Run what writes; without a usable answer say whether the write itself had begun."""
+        try:
+            return await self._writer.call(ask)
+        except MovedError:
+            raise
+        except (UnreachableError, UnrecognisedError) as error:
+            if gate.has_been_entered():
+                raise UncertainError(error.service, error.detail) from error
+            raise
+        finally:
+            gate.close()
 
     def _repository(self, github: Github) -> Repository:
         return github.get_repo(self.repository)
@@ -257,6 +277,30 @@ class _Pages:
         if github is not self._github:
             raise UnreachableError(SERVICE, "another call hung while the comments were read")
         return [Comment.of(comment) for comment in itertools.islice(self._comments, _PAGE)]
+
+
+class _Gate:
+    """Between looking and writing: a thread that is still looking when its deadline passes does not write any more."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._is_entered = self._is_closed = False
+
+    def enter(self) -> None:
+        with self._lock:
+            if self._is_closed:
+                raise UnreachableError(SERVICE, "too late to write")
+            self._is_entered = True
+
+    def has_been_entered(self) -> bool:
+        """Close the gate, and say whether the write was begun before."""
+        with self._lock:
+            self._is_closed = True
+            return self._is_entered
+
+    def close(self) -> None:
+        with self._lock:
+            self._is_closed = True
 
 
 def utc_second(at: datetime) -> datetime:

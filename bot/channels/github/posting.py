@@ -9,11 +9,11 @@ from datetime import datetime, timedelta
 
 from bot.channels.github.account import OwnAccount
 from bot.channels.github.client import GitHubClient
-from bot.channels.github.errors import MovedError, SettlingError, UncertainError
+from bot.channels.github.errors import SettlingError, UncertainError
 from bot.channels.github.records import Posting, Records
 from bot.channels.github.seen import Comment, IssueSeen
 from bot.clock import Clock
-from bot.errors import ServiceError, UnreachableError, UnrecognisedError
+from bot.errors import ServiceError
 from bot.model.value import RunId
 from bot.render.github import delivery_marker, issue_body, issue_title, run_marker
 
@@ -60,8 +60,11 @@ class Poster:
         await self._begin(key)
         try:
             made, seen = await self._client.create_comment(issue, body)
-        except ServiceError as error:
-            raise await self._failed(key, error) from error
+        except UncertainError:
+            raise
+        except ServiceError:
+            await self._keep(key, None)
+            raise
         await self._own.learn(made)
         return await self._done(key, made), seen
 
@@ -79,8 +82,11 @@ class Poster:
         await self._begin(key)
         try:
             return await self._client.create_issue(issue_title(run_id), issue_body(run_id), labels)
-        except ServiceError as error:
-            raise await self._failed(key, error) from error
+        except UncertainError:
+            raise
+        except ServiceError:
+            await self._keep(key, None)
+            raise
 
     async def _earlier(self, key: str, vanished: int | None) -> Posting | None:
         earlier = (await self._records.postings()).by_key.get(key)
@@ -106,14 +112,6 @@ class Poster:
         posting = Posting(begun_at=self._clock.now(), number=made.id, posted_at=made.created_at, link=made.link)
         await self._keep(key, posting)
         return posting
-
-    async def _failed(self, key: str, error: ServiceError) -> ServiceError:
-        """Tell what may be stored from what certainly is not."""
-        is_certain = isinstance(error, MovedError)
-        if not is_certain and isinstance(error, UnreachableError | UnrecognisedError):
-            return UncertainError(error.service, error.detail)
-        await self._keep(key, None)
-        return error
 
     async def _keep(self, key: str, posting: Posting | None) -> None:
         postings = await self._records.postings()

@@ -6,14 +6,12 @@ from datetime import timedelta
 import structlog
 
 from bot.channels.github.client import GitHubClient
-from bot.channels.github.errors import MovedError, UncertainError
 from bot.channels.github.posting import Poster
 from bot.channels.github.records import Day, News, Posting, Records, Reply
-from bot.channels.github.seen import Comment, IssueSeen
+from bot.channels.github.seen import IssueSeen
 from bot.channels.github.trouble import Trouble
 from bot.channels.ports import Ledger
 from bot.clock import Clock
-from bot.errors import UnreachableError, UnrecognisedError
 from bot.model.delivery import ChannelName, Delivery, Never, Posted, SendOutcome, Sent
 from bot.model.update import Update, UpdateKind
 from bot.model.value import PersonName, RunId
@@ -94,7 +92,7 @@ class Teller:
         )
         vanished: int | None = None
         if known is not None and known.message_id.isdecimal():
-            edited = await self._edit(
+            edited = await self._client.edit_comment(
                 issue, int(known.message_id), lambda now: None if is_same_text(now, body) else body
             )
             if edited is not None:
@@ -134,14 +132,6 @@ class Teller:
                 )
         return posting
 
-    async def _edit(self, issue: int, comment_id: int, change: Callable[[str], str | None]) -> Comment | None:
-        try:
-            return await self._client.edit_comment(issue, comment_id, change)
-        except MovedError:
-            raise
-        except (UnreachableError, UnrecognisedError) as error:
-            raise UncertainError(error.service, error.detail) from error
-
     async def _tell_in_live_status(self, delivery: Delivery, issue: int, day: Day) -> SendOutcome:
         """Add a line to the live status, which makes nobody's phone ring, instead of one more comment."""
         if all(each.key != delivery.key for each in day.news):
@@ -159,7 +149,7 @@ class Teller:
         known = await self._ledger.posted(ChannelName.GITHUB, run_id, LIVE)
         vanished = int(known.message_id) if known is not None and known.message_id.isdecimal() else None
         if vanished is not None:
-            edited = await self._edit(issue, vanished, lambda now: with_news(now, day.lines))
+            edited = await self._client.edit_comment(issue, vanished, lambda now: with_news(now, day.lines))
             if edited is not None:
                 return Sent(message_id=str(edited.id), link=edited.link)
         body = news_alone(run_id, day.lines, key=delivery.key)
