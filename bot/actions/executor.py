@@ -20,6 +20,7 @@ from bot.model.action import Action, ActionState, Done, Refused, StepName, StepO
 from bot.model.durations import say_duration
 from bot.model.record import Decision, Record
 from bot.model.value import RunId
+from bot.store.leases import Lease
 from bot.store.store import Store
 
 log = structlog.get_logger()
@@ -48,6 +49,7 @@ class Executor:
         alarm: Alarm,
         poll: timedelta,
         deadlines: dict[StepName, timedelta],
+        lease: Callable[[], Lease | None],
     ) -> None:
         """Take the parts.
 
@@ -60,6 +62,7 @@ class Executor:
             alarm: called when the database refuses.
             poll: pause between two looks at a world that is not there yet.
             deadlines: how long each step may wait for the world.
+            lease: this process's right to act; checked inside every commit, so before every step.
         """
         self._store = store
         self._steps = steps
@@ -69,7 +72,15 @@ class Executor:
         self._alarm = alarm
         self._poll = poll
         self._deadlines = deadlines
-        self._busy: set[RunId] = set()
+        self._lease = lease
+        self._busy: dict[RunId, asyncio.Task[None]] = {}
+        self._halt = asyncio.Event()
+
+    async def halt(self, limit: timedelta) -> None:
+        """Begin no further step, and give the one that is under way a while to note its outcome."""
+        self._halt.set()
+        if self._busy:
+            await asyncio.wait(self._busy.values(), timeout=limit.total_seconds())
 
     async def run(self) -> None:
         """Carry out whatever is granted, for ever; what a crash left unfinished comes first."""
@@ -77,9 +88,9 @@ class Executor:
             while True:
                 self._store.actions_granted.clear()
                 for action in await self._unfinished():
-                    if action.run_id not in self._busy:
-                        self._busy.add(action.run_id)
-                        group.create_task(self._carry_out(action), name=f"action-{action.number}")
+                    if action.run_id not in self._busy and not self._halt.is_set():
+                        task = group.create_task(self._carry_out(action), name=f"action-{action.number}")
+                        self._busy[action.run_id] = task
                 await self._wait_for_news()
 
     async def _unfinished(self) -> tuple[Action, ...]:
@@ -102,7 +113,7 @@ class Executor:
         """Take one action to its end."""
         with bound_contextvars(run_id=action.run_id, action=action.number):
             try:
-                while action.state is ActionState.GRANTED:
+                while action.state is ActionState.GRANTED and not self._halt.is_set():
                     try:
                         action = await self._advance(action)
                     except LeaseLostError:
@@ -110,9 +121,19 @@ class Executor:
                     except StoreError as error:
                         log.warning("action_held_up_by_store", detail=str(error))
                         self._alarm(error)
-                        await self._clock.sleep(self._poll)
+                        await self._pause()
             finally:
-                self._busy.discard(action.run_id)
+                self._busy.pop(action.run_id, None)
+
+    async def _pause(self) -> None:
+        """Wait until the next look, or until Hero stops."""
+        pause = asyncio.ensure_future(self._clock.sleep(self._poll))
+        halted = asyncio.ensure_future(self._halt.wait())
+        try:
+            await asyncio.wait((pause, halted), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            pause.cancel()
+            halted.cancel()
 
     async def _advance(self, action: Action) -> Action:
         """Do the next step once, or look once more at what it waits for."""
@@ -143,7 +164,7 @@ class Executor:
             return await self._end(action, step, given_up)
         if isinstance(outcome, Uncertain) and action.noted != outcome.detail:
             action = await self._commit(action.model_copy(update={"noted": outcome.detail}))
-        await self._clock.sleep(self._poll)
+        await self._pause()
         return action
 
     async def _end(self, action: Action, step: StepName, outcome: StepOutcome) -> Action:
@@ -164,7 +185,7 @@ class Executor:
     async def _commit(self, action: Action) -> Action:
         """Write the action and whatever follows from it in one transaction."""
         at = self._clock.now()
-        async with self._store.transaction() as tx:
+        async with self._store.transaction(self._lease()) as tx:
             record = await tx.record(action.run_id)
             if (submitted := action.record(StepName.SUBMIT)) and not submitted.is_done:
                 action = action.model_copy(update={"metrics_cursor": record.run.metrics_cursor})

@@ -3,7 +3,7 @@
 from bot.actions.ports import Launcher, Submission, Unlaunchable
 from bot.model.contract import Contract
 from bot.model.plan import PlannedCheckpoint, RelaunchPlan
-from bot.model.reading import Known, Unknown
+from bot.model.reading import Unknown
 from bot.model.run import Instance
 from bot.model.snapshot import Snapshot, newest_complete
 from bot.model.value import Value
@@ -27,17 +27,15 @@ def plan_relaunch(
     Source: babysit-job, "Loop" step 8; manage-hero-run, "What Can Go Wrong", items "Midrun crash" and "Wrong
     checkpoint selected".
     """
-    match seen.jobs, seen.checkpoints:
-        case Unknown(detail=detail), _:
-            return NoPlan(reason=f"the job's state is unknown: {detail}", fix="ask again later", is_unknown=True)
-        case _, Unknown(detail=detail):
-            return NoPlan(
-                reason=f"the checkpoints cannot be verified: {detail}",
-                fix="mend the access to the checkpoint roots; nothing is relaunched on a guess",
-                is_unknown=True,
-            )
-        case Known(), Known(value=value):
-            checkpoints = value
+    if isinstance(seen.jobs, Unknown):
+        detail = f"the job's state is unknown: {seen.jobs.detail}"
+        return NoPlan(reason=detail, fix="nothing to do but to mend the link to the orchestrator", is_unknown=True)
+    if isinstance(seen.checkpoints, Unknown):
+        return NoPlan(
+            reason=f"the checkpoints cannot be verified: {seen.checkpoints.detail}",
+            fix="mend the access to the checkpoint roots; nothing is relaunched on a guess",
+            is_unknown=True,
+        )
     submission = launcher.prepare(contract, number=instance.number + 1 if instance else 0)
     if isinstance(submission, Unlaunchable):
         return NoPlan(
@@ -46,9 +44,9 @@ def plan_relaunch(
             is_unknown=False,
         )
     job = seen.job
-    newest = newest_complete(checkpoints)
+    newest = newest_complete(seen.checkpoints.value)
     shape = shape_of(contract, redactor)
-    return RelaunchPlan(
+    plan = RelaunchPlan(
         run_id=contract.run_id,
         instance=job.instance_id if job else "",
         stop=job.job_id if job and not job.state.is_terminal else None,
@@ -62,6 +60,8 @@ def plan_relaunch(
         config_digest=contract.config_digest,
         changes=(*submission_notes(submission), *changes_between(instance.shape if instance else {}, shape)),
     )
+    # The store scrubs whatever it keeps: a plan that it would change could never be redeemed by its digest.
+    return RelaunchPlan.model_validate(redactor.value(plan.model_dump(mode="json")))
 
 
 def submission_notes(submission: Submission) -> tuple[str, ...]:

@@ -231,15 +231,14 @@ class Steps:
         submitted = action.record(StepName.SUBMIT)
         job_id = submitted.outcome.detail if submitted and submitted.outcome else plan.job_id
         jobs = await self._launcher(contract).jobs(contract, JobId(job_id))
-        match jobs:
-            case Unknown(detail=detail):
-                return Waiting(detail=f"{job_id} cannot be read: {detail}")
-            case Known(value=()):
-                return Waiting(detail=f"the orchestrator does not know {job_id}")
-            case Known(value=(job, *_)) if job.instance_id == plan.instance:
-                return Waiting(detail=f"the orchestrator still shows the old {job_id}")
-            case Known(value=(job, *_)):
-                return job
+        if isinstance(jobs, Unknown):
+            return Waiting(detail=f"{job_id} cannot be read: {jobs.detail}")
+        if not jobs.value:
+            return Waiting(detail=f"the orchestrator does not know {job_id}")
+        job = jobs.value[0]
+        if job.instance_id == plan.instance:
+            return Waiting(detail=f"the orchestrator still shows the old {job_id}")
+        return job
 
     def _launcher(self, contract: Contract) -> Launcher:
         return self._launchers[contract.orchestrator.kind]

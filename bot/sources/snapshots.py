@@ -82,14 +82,23 @@ class SnapshotReader:
     async def _read_jobs(self, contract: Contract, job_id: JobId | None) -> Reading[tuple[Job, ...]]:
         if job_id is None:
             return Known(value=(), at=self._clock.now())
-        orchestrator = self._orchestrators[contract.orchestrator.kind]
+        orchestrator = self._orchestrators.get(contract.orchestrator.kind)
+        if orchestrator is None:
+            return self._not_configured(contract)
         return await self._guard(contract, Source.JOBS, orchestrator.jobs(contract, job_id))
 
     async def _read_log(self, contract: Contract, job_id: JobId | None, since: datetime | None) -> Reading[LogTail]:
         if job_id is None:
             return Known(value=LogTail(lines=(), is_cut=False), at=self._clock.now())
-        orchestrator = self._orchestrators[contract.orchestrator.kind]
+        orchestrator = self._orchestrators.get(contract.orchestrator.kind)
+        if orchestrator is None:
+            return self._not_configured(contract)
         return await self._guard(contract, Source.LOG, orchestrator.log(contract, job_id, since))
+
+    def _not_configured(self, contract: Contract) -> Unknown:
+        kind = contract.orchestrator.kind
+        detail = f"[{kind}] is not configured in hero.toml"
+        return Unknown(reason=Gap.NOT_CONFIGURED, detail=detail, at=self._clock.now())
 
     async def _guard[T](self, contract: Contract, source: Source, question: Awaitable[Reading[T]]) -> Reading[T]:
         """Await one source's answer; whatever goes wrong with it becomes an Unknown."""

@@ -41,6 +41,12 @@ async def acquire(connection: AsyncConnection, name: str, holder: str, ttl: time
     return lease
 
 
+async def current(connection: AsyncConnection, name: str) -> Lease | None:
+    """Return the lease as it stands in the database, whoever holds it and whether or not it has run out."""
+    row = (await connection.execute(select(leases).where(leases.c.name == name))).mappings().one_or_none()
+    return None if row is None else Lease(**row, ttl=timedelta())
+
+
 async def renew(connection: AsyncConnection, lease: Lease, ttl: timedelta, at: datetime) -> Lease:
     """Return the lease with its new end.
 

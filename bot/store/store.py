@@ -196,6 +196,11 @@ class Store:
         async with self._write() as connection:
             return await leases.acquire(connection, name, holder, ttl, self._clock.now())
 
+    async def current_lease(self, name: str) -> Lease | None:
+        """Return who holds or last held a lease; to show it, or to give back one whose holder is known to be dead."""
+        async with self._read() as connection:
+            return await leases.current(connection, name)
+
     async def renew_lease(self, lease: Lease, ttl: timedelta) -> Lease:
         """Return the lease with its new end.
 

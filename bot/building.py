@@ -1,0 +1,293 @@
+"""Builds the parts from the settings and joins them; nothing here runs yet. ``app.py`` starts and stops them."""
+
+from collections.abc import Mapping
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import structlog
+from rich.console import Console
+from starlette.routing import BaseRoute
+
+from bot.actions.executor import Executor
+from bot.actions.iris import IrisLauncher
+from bot.actions.local import LocalLauncher
+from bot.actions.ports import Launcher
+from bot.actions.steps import Steps
+from bot.alarm import Alarm
+from bot.channels.console import ConsoleChannel
+from bot.channels.github.channel import GitHubChannel
+from bot.channels.ports import Channel
+from bot.channels.slack.channel import SlackChannel
+from bot.clock import Clock
+from bot.contracts import BadContract, Contracts
+from bot.courier import Courier
+from bot.dispatcher import Dispatcher
+from bot.errors import StoreError
+from bot.model.action import StepName
+from bot.model.delivery import ChannelName
+from bot.model.value import RunId
+from bot.redaction import Redactor
+from bot.scheduler import Scheduler, pause_until_next
+from bot.settings import BotSettings, Settings
+from bot.sources.checkpoints import CheckpointReader
+from bot.sources.iris.source import IrisOrchestrator
+from bot.sources.local import LocalOrchestrator
+from bot.sources.metrics import MetricsReader
+from bot.sources.ports import Orchestrator
+from bot.sources.snapshots import SnapshotReader
+from bot.store.store import Store
+from bot.tenure import Tenure
+from bot.watcher import Watcher
+from checks import CHECKS
+from checks.check import threshold_problems
+from handlers.context import Rules
+
+log = structlog.get_logger()
+
+_CLOSE_LIMIT_S = 2.0
+_AFTER_TROUBLE = timedelta(minutes=1)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Everything that runs."""
+
+    settings: Settings
+    clock: Clock
+    store: Store
+    tenure: Tenure
+    contracts: Contracts
+    channels: Mapping[ChannelName, Channel]
+    couriers: tuple[Courier, ...]
+    scheduler: Scheduler
+    dispatcher: Dispatcher
+    executor: Executor
+    alarm: Alarm
+    iris: IrisOrchestrator | None
+    routes: tuple[BaseRoute, ...]
+
+
+async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, console: Console | None = None) -> Parts:
+    """Build every part; what must be closed is on ``stack``.
+
+    Args:
+        settings: the whole tree.
+        clock: the one clock.
+        stack: closed by the caller, last of all.
+        console: where the console channel prints; None for standard output.
+
+    Raises:
+        ConfigurationError: the database's address or file.
+        StoreError: the database can't be opened.
+    """
+    redactor = Redactor(settings.secrets)
+    store = await Store.open(settings.bot.database, clock, redactor)
+    stack.push_async_callback(store.close)
+    tenure = Tenure(store, clock)
+    stack.push_async_callback(tenure.end)
+    contracts = make_contracts(settings)
+    channels, routes = _channels(settings, store, clock, contracts, console)
+    for channel in channels.values():
+        stack.push_async_callback(channel.close)
+    alarm = Alarm(clock)
+    alarm.through(channels.values())
+    iris = _iris(settings, clock, stack)
+    reader = _reader(settings, clock, iris)
+    launchers = _launchers(settings, clock, redactor, iris)
+    worker = _Worker(store, contracts, alarm, settings.bot)
+    scheduler = Scheduler(worker.check, clock, jitter=settings.bot.jitter)
+    dispatcher = Dispatcher(
+        store=store,
+        contracts=contracts,
+        launchers=launchers,
+        channels=channels,
+        people=settings.persons,
+        rules=make_rules(settings.bot),
+        redactor=redactor,
+        clock=clock,
+        check_soon=scheduler.check_soon,
+        alarm=alarm.ring,
+        lease=lambda: tenure.lease,
+    )
+    worker.watcher = Watcher(
+        reader=reader,
+        checks=CHECKS,
+        contracts=contracts,
+        store=store,
+        clock=clock,
+        hand_on=dispatcher.run_checked,
+        blocked=dispatcher.contract_broke,
+        deadline=settings.bot.check_deadline,
+        cadence=settings.bot.cadence,
+    )
+    worker.clock = clock
+    poll = settings.bot.poll
+    executor = Executor(
+        store=store,
+        steps=Steps(launchers=launchers, reader=reader, store=store, clock=clock, redactor=redactor, settle=2 * poll),
+        contracts=contracts,
+        clock=clock,
+        decide=dispatcher.decide_action,
+        alarm=alarm.ring,
+        poll=poll,
+        deadlines=_deadlines(settings.bot),
+        lease=lambda: tenure.lease,
+    )
+    couriers = tuple(
+        Courier(
+            channel=channel,
+            store=store,
+            clock=clock,
+            deadline=timedelta(seconds=90),
+            posts_per_minute=settings.bot.posts_per_minute,
+            give_up=dispatcher.delivery_failed,
+            alarm=alarm.ring,
+        )
+        for channel in channels.values()
+    )
+    return Parts(
+        settings=settings,
+        clock=clock,
+        store=store,
+        tenure=tenure,
+        contracts=contracts,
+        channels=channels,
+        couriers=couriers,
+        scheduler=scheduler,
+        dispatcher=dispatcher,
+        executor=executor,
+        alarm=alarm,
+        iris=iris,
+        routes=routes,
+    )
+
+
+class _Worker:
+    """What the scheduler calls: one check, and when the next one is due."""
+
+    watcher: Watcher
+    clock: Clock
+
+    def __init__(self, store: Store, contracts: Contracts, alarm: Alarm, settings: BotSettings) -> None:
+        self._store = store
+        self._contracts = contracts
+        self._alarm = alarm
+        self._cadence = settings.cadence
+
+    async def check(self, run_id: RunId) -> timedelta:
+        """Check a run and return the pause until its next check."""
+        try:
+            await self.watcher.check(run_id)
+        except TimeoutError:
+            log.warning("check_cut_off", run_id=run_id)
+        except StoreError as error:
+            self._alarm.ring(error)
+            return _AFTER_TROUBLE
+        contract = self._contracts.load(run_id)
+        if isinstance(contract, BadContract):
+            return min(self._cadence, _AFTER_TROUBLE)
+        record = await self._store.record(run_id)
+        cadence = contract.cadence.check or self._cadence
+        return pause_until_next(record, contract, cadence, self.clock.now())
+
+
+def make_contracts(settings: Settings) -> Contracts:
+    """Return the contracts' directory as the settings have it."""
+    return Contracts(settings.bot.runs, frozenset(settings.people), (partial(threshold_problems, CHECKS),))
+
+
+def make_rules(settings: BotSettings) -> Rules:
+    """Return the settings that decisions depend on."""
+    return Rules(
+        cadence=settings.cadence,
+        request_expires=settings.request_expires,
+        request_reminder=settings.request_reminder,
+        status_every=settings.status_every,
+        timezone=settings.timezone,
+    )
+
+
+def _deadlines(settings: BotSettings) -> dict[StepName, timedelta]:
+    step = settings.step_deadline
+    return {
+        StepName.VERIFY: step,
+        StepName.STOP: step,
+        StepName.CONFIRM: step,
+        StepName.STABILISE: timedelta(hours=1),
+        StepName.RESTORE: settings.restore_deadline,
+    }
+
+
+def _channels(
+    settings: Settings, store: Store, clock: Clock, contracts: Contracts, console: Console | None
+) -> tuple[dict[ChannelName, Channel], tuple[BaseRoute, ...]]:
+    """Return the channels that are configured, and the routes of those that are reached over HTTP."""
+    channels: dict[ChannelName, Channel] = {}
+    routes: tuple[BaseRoute, ...] = ()
+    zone = settings.bot.timezone
+
+    def named(run_id: RunId, field: str) -> Any:
+        contract = contracts.load(run_id)
+        return None if isinstance(contract, BadContract) else getattr(contract.channels, field)
+
+    if settings.slack.bot_token is not None:
+        slack = SlackChannel(
+            settings.slack,
+            store,
+            clock,
+            people=settings.persons,
+            timezone=zone,
+            threads=lambda run_id: named(run_id, "slack_thread"),
+        )
+        channels[ChannelName.SLACK] = slack
+        routes = tuple(slack.routes()) if settings.slack.mode == "http" else ()
+    if settings.github.token is not None:
+        channels[ChannelName.GITHUB] = GitHubChannel(
+            settings.github,
+            store,
+            clock,
+            people=settings.persons,
+            issues=lambda run_id: named(run_id, "github_issue"),
+            timezone=zone,
+        )
+    if settings.console or not channels:
+        channels[ChannelName.CONSOLE] = ConsoleChannel(
+            store, clock, console=console or Console(soft_wrap=True), timezone=zone
+        )
+    return channels, routes
+
+
+def _iris(settings: Settings, clock: Clock, stack: AsyncExitStack) -> IrisOrchestrator | None:
+    iris = settings.iris
+    if not (iris.controller_url or iris.config or iris.cluster):
+        return None
+    orchestrator = IrisOrchestrator(iris, clock)
+    stack.push_async_callback(orchestrator.close)
+    return orchestrator
+
+
+def _reader(settings: Settings, clock: Clock, iris: IrisOrchestrator | None) -> SnapshotReader:
+    orchestrators: dict[str, Orchestrator] = {"local": LocalOrchestrator(clock)}
+    if iris is not None:
+        orchestrators["iris"] = iris
+    return SnapshotReader(
+        orchestrators=orchestrators,
+        metrics=MetricsReader(clock),
+        checkpoints=CheckpointReader(clock),
+        clock=clock,
+        deadline=settings.iris.deadline + timedelta(seconds=10),
+    )
+
+
+def _launchers(
+    settings: Settings, clock: Clock, redactor: Redactor, iris: IrisOrchestrator | None
+) -> dict[str, Launcher]:
+    launchers: dict[str, Launcher] = {"local": LocalLauncher(clock)}
+    if iris is not None:
+        locks = Path(f"{settings.bot.database.removeprefix('sqlite:///') or 'hero.db'}.locks")
+        launchers["iris"] = IrisLauncher(settings.iris, iris, locks=locks, clock=clock, redactor=redactor)
+    return launchers

@@ -1,0 +1,361 @@
+"""Hands each event to its handler and commits what it decides, in one transaction (law 4).
+
+Inbox events come from outside and wait in the store until a transaction has handled them; what Hero itself notices (a
+check's verdicts, a step's outcome, the time) is handled at once.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from bot.actions.ports import Launcher
+from bot.actions.relaunch import NoPlan, plan_relaunch, shape_of
+from bot.channels.ports import Channel
+from bot.clock import Clock
+from bot.contracts import BadContract, Contracts
+from bot.errors import LeaseLostError, StoreError
+from bot.model.action import Action, ActionState
+from bot.model.answer import Approve, Deny, parse_answer
+from bot.model.audit import AuditEntry
+from bot.model.contract import Contract
+from bot.model.delivery import ChannelName, Delivery, Never
+from bot.model.event import Commanded, InboxEvent, Pressed, RunChecked, Said, Unsaid
+from bot.model.person import Actor, Person, Standing
+from bot.model.plan import RelaunchPlan, RequestState
+from bot.model.reading import Gap, Reading, Unknown
+from bot.model.record import Decision, Record, Telling
+from bot.model.run import RunState
+from bot.model.snapshot import Snapshot
+from bot.model.update import Update, UpdateKind
+from bot.model.value import RunId
+from bot.model.verdict import Severity
+from bot.redaction import Redactor
+from bot.store.leases import Lease
+from bot.store.store import Store
+from bot.store.transaction import Transaction
+from handlers.checked import decide_checked
+from handlers.command import Question, answer_command
+from handlers.context import Context, Rules
+from handlers.outcome import decide_outcome
+from handlers.reply import decide_pressed, decide_said, decide_unsaid
+from handlers.timers import decide_time_passed
+
+log = structlog.get_logger()
+
+_IDENTIFY_LIMIT = timedelta(seconds=15)
+_TRIES = 5
+_FIRST_RETRY = timedelta(seconds=2)
+_IDLE_S = 5.0
+
+
+class Conflict(Exception):  # noqa: N818 - not an error of anybody: the event is simply decided anew
+    """Another transaction decided the request first; the event is taken up again and then sees that."""
+
+
+class Dispatcher:
+    """The only caller of handlers."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        contracts: Contracts,
+        launchers: Mapping[str, Launcher],
+        channels: Mapping[ChannelName, Channel],
+        people: tuple[Person, ...],
+        rules: Rules,
+        redactor: Redactor,
+        clock: Clock,
+        check_soon: Callable[[RunId], None],
+        alarm: Callable[[StoreError], None],
+        lease: Callable[[], Lease | None],
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            store: where decisions are committed.
+            contracts: read anew for every event.
+            launchers: plans are made with them; nothing is launched here.
+            channels: asked who an account is, and told through the store.
+            people: of the settings.
+            rules: settings that decisions depend on.
+            redactor: for what is shown of commands.
+            clock: now.
+            check_soon: makes a run due.
+            alarm: hears that the database refuses.
+            lease: this process's right to write.
+        """
+        self._store = store
+        self._contracts = contracts
+        self._launchers = launchers
+        self._channels = channels
+        self._people = people
+        self._rules = rules
+        self._redactor = redactor
+        self._clock = clock
+        self._check_soon = check_soon
+        self._alarm = alarm
+        self._lease = lease
+
+    # Events from outside
+
+    async def run(self) -> None:
+        """Handle what is in the inbox, for ever; what a crash left there comes first."""
+        while True:
+            self._store.inbox_arrived.clear()
+            try:
+                handled = await self.handle_pending()
+            except LeaseLostError:
+                raise
+            except StoreError as error:
+                self._alarm(error)
+                handled = 0
+            if not handled:
+                await self._wait()
+
+    async def _wait(self) -> None:
+        try:
+            async with asyncio.timeout(_IDLE_S):
+                await self._store.inbox_arrived.wait()
+        except TimeoutError:
+            return
+
+    async def handle_pending(self) -> int:
+        """Handle every event that is due, oldest first; return how many were done."""
+        done = 0
+        for event in await self._store.pending_inbox():
+            with bound_contextvars(source=event.source, event_id=event.event_id):
+                done += await self._handle(event)
+        return done
+
+    async def _handle(self, event: InboxEvent) -> bool:
+        try:
+            identified = await self._identify(event)
+            await self._decide(event.model_copy(update={"standing": identified}))
+        except StoreError:
+            raise
+        except Exception as error:
+            final = event.attempt + 1 >= _TRIES
+            if not isinstance(error, Conflict):
+                log.exception("event_failed", attempt=event.attempt, given_up=final)
+            retry_at = None if final else self._clock.now() + _FIRST_RETRY * 2**event.attempt
+            async with self._store.transaction(self._lease()) as tx:
+                await tx.inbox_failed(event.number, f"{type(error).__name__}: {error}", retry_at)
+            return False
+        log.info("event_handled", kind=event.payload.kind)
+        return True
+
+    async def _identify(self, event: InboxEvent) -> Reading[Standing] | None:
+        """Ask the platform who the actor is now, when what they did may decide something."""
+        payload = event.payload
+        match payload:
+            case Pressed():
+                pass
+            case Said() if isinstance(parse_answer(payload.text), Approve | Deny):
+                pass
+            case _:
+                return None
+        return await self._ask_platform(payload.actor)
+
+    async def _ask_platform(self, actor: Actor) -> Reading[Standing]:
+        channel = self._channels.get(ChannelName(actor.platform.value))
+        at = self._clock.now()
+        if channel is None:
+            return Unknown(reason=Gap.NOT_CONFIGURED, detail=f"{actor.platform} is not configured", at=at)
+        try:
+            async with asyncio.timeout(_IDENTIFY_LIMIT.total_seconds()):
+                return await channel.identify(actor)
+        except TimeoutError:
+            return Unknown(reason=Gap.TIMEOUT, detail=f"{actor.platform} did not answer in time", at=at)
+
+    async def _decide(self, event: InboxEvent) -> None:
+        at = self._clock.now()
+        check_now: RunId | None = None
+        async with self._store.transaction(self._lease()) as tx:
+            match event.payload:
+                case Commanded() as payload:
+                    check_now = await self._command(tx, payload, at)
+                case payload:
+                    await self._conversation(tx, event, payload, at)
+            await tx.inbox_done(event.number)
+        if check_now is not None:
+            self._check_soon(check_now)
+
+    async def _conversation(
+        self, tx: Transaction, event: InboxEvent, payload: Said | Unsaid | Pressed, at: datetime
+    ) -> None:
+        """Handle what was said in a run's conversation; elsewhere it is nobody's business."""
+        channel = ChannelName(payload.actor.platform.value)
+        run_id = await tx.find_run_by_thread(channel, payload.place.key)
+        contract = self._contracts.load(run_id) if run_id is not None else None
+        if run_id is None or not isinstance(contract, Contract):
+            return
+        record = await tx.record(run_id)
+        context = self._context(contract)
+        decision: Decision
+        match payload:
+            case Said():
+                decision = decide_said(record, payload, event.standing, context, at)
+            case Pressed():
+                decision = decide_pressed(record, payload, event.standing, context, at)
+            case Unsaid():
+                decision = decide_unsaid(record, payload, context, at)
+        await self._commit(tx, decision, run_id, at)
+
+    async def _commit(self, tx: Transaction, decision: Decision, run_id: RunId, at: datetime) -> None:
+        """Store a decision; a request that it decides is redeemed first, by whoever comes first (field report R43)."""
+        for request in decision.requests:
+            decided = request.state in {RequestState.GRANTED, RequestState.DENIED}
+            if decided and not await tx.redeem(request.number, request):
+                raise Conflict(request.name)
+        await tx.apply(decision, run_id, at)
+
+    async def _command(self, tx: Transaction, event: Commanded, at: datetime) -> RunId | None:
+        records = {record.run_id: record for record in await tx.all_records()}
+        contexts: dict[RunId, Context] = {}
+        blocked: dict[RunId, str] = {}
+        for run_id in dict.fromkeys((*self._contracts.run_ids(), *records)):
+            contract = self._contracts.load(run_id)
+            if isinstance(contract, BadContract):
+                blocked[run_id] = "; ".join(contract.problems)
+            else:
+                contexts[run_id] = self._context(contract)
+        shown = [records.get(run_id) or await tx.record(run_id) for run_id in contexts]
+        here = await tx.find_run_by_thread(ChannelName(event.actor.platform.value), event.place.key)
+        question = Question(
+            event=event,
+            records=tuple(shown),
+            contexts=contexts,
+            blocked=blocked,
+            here=here,
+            people=self._people,
+            timezone=self._rules.timezone,
+            at=at,
+        )
+        answered = answer_command(question)
+        decision = answered.decision.model_copy(update={"tell": (*answered.decision.tell, answered.telling)})
+        await tx.apply(decision, answered.run_id, at)
+        return answered.check_now
+
+    # What Hero itself notices
+
+    async def run_checked(self, contract: Contract, event: RunChecked) -> None:
+        """Commit what follows from one check of one run."""
+        async with self._store.transaction(self._lease()) as tx:
+            record = await tx.record(event.run_id)
+            decision = decide_checked(
+                record,
+                event,
+                self._context(contract),
+                make_plan=self._planner(contract),
+                shape=shape_of(contract, self._redactor),
+            )
+            await tx.apply(decision, event.run_id, event.snapshot.at)
+
+    def _planner(self, contract: Contract) -> Callable[[Snapshot, Record], RelaunchPlan | NoPlan]:
+        launcher = self._launchers.get(contract.orchestrator.kind)
+
+        def make(seen: Snapshot, record: Record) -> RelaunchPlan | NoPlan:
+            if launcher is None:
+                kind = contract.orchestrator.kind
+                return NoPlan(
+                    reason=f"{kind} is not configured", fix=f"configure [{kind}] in hero.toml", is_unknown=False
+                )
+            return plan_relaunch(contract, seen, record.instance, launcher, self._redactor)
+
+        return make
+
+    async def contract_broke(self, bad: BadContract) -> None:
+        """Note that a run cannot be watched, and tell it once for each thing that is wrong."""
+        at = self._clock.now()
+        reason = "; ".join(bad.problems)
+        async with self._store.transaction(self._lease()) as tx:
+            record = await tx.record(bad.run_id)
+            run = record.run.model_copy(update={"state": RunState.BLOCKED, "blocked_reason": reason})
+            told = self._notice(
+                f"contract/{bad.run_id}/{_short_digest(reason)}",
+                f"{bad.run_id} is not watched: its contract cannot be used",
+                bad.problems,
+                "mend the file; Hero reads it again at the next check, and the other runs are not affected",
+                at,
+            )
+            await tx.apply(Decision(run=run, tell=(told,)), bad.run_id, at)
+
+    def decide_action(self, record: Record, action: Action, at: datetime) -> Decision:
+        """Return what follows from an action; called by the executor inside its own transaction."""
+        contract = self._contracts.load(action.run_id)
+        if isinstance(contract, BadContract):
+            audit = AuditEntry(at=at, run_id=action.run_id, who="hero", what="action_moved", detail=action.noted)
+            return Decision(actions=(action,), audit=(audit,))
+        if action.state is not ActionState.GRANTED:
+            self._check_soon(action.run_id)
+        shape = shape_of(contract, self._redactor)
+        return decide_outcome(record, action, self._context(contract), at, shape=shape)
+
+    async def time_passed(self) -> None:
+        """Let the clock alone have its effects on every run: once a minute."""
+        at = self._clock.now()
+        for run in await self._store.runs():
+            contract = self._contracts.load(run.run_id)
+            if isinstance(contract, BadContract):
+                continue
+            async with self._store.transaction(self._lease()) as tx:
+                record = await tx.record(run.run_id)
+                decision = decide_time_passed(record, self._context(contract), at)
+                if decision != Decision():
+                    await tx.apply(decision, run.run_id, at)
+
+    async def delivery_failed(self, delivery: Delivery, outcome: Never) -> None:
+        """Bring a message that a channel can't take to people through the other channels."""
+        at = self._clock.now()
+        others = tuple(name for name in self._channels if name is not delivery.channel)
+        if not others or delivery.update.kind is UpdateKind.LIVE_STATUS:
+            return
+        update = delivery.update.model_copy(
+            update={
+                "next": f"{delivery.update.next} (not delivered to {delivery.channel}: {outcome.reason}; {outcome.fix})"
+            }
+        )
+        key = f"undelivered/{delivery.key}"
+        audit = AuditEntry(
+            at=at,
+            run_id=delivery.run_id,
+            who="hero",
+            what="delivery_given_up",
+            detail=f"{delivery.key}: {outcome.reason}",
+        )
+        already = delivery.key.startswith("undelivered/")
+        told = () if already else (Telling(update=update, key=key, channels=others, target=delivery.target),)
+        async with self._store.transaction(self._lease()) as tx:
+            await tx.apply(Decision(tell=told, audit=(audit,)), delivery.run_id, at)
+
+    async def notice(self, key: str, headline: str, lines: tuple[str, ...], next_: str) -> None:
+        """Tell something about Hero itself, once for each key."""
+        at = self._clock.now()
+        async with self._store.transaction(self._lease()) as tx:
+            await tx.apply(Decision(tell=(self._notice(key, headline, lines, next_, at),)), None, at)
+
+    def _notice(self, key: str, headline: str, lines: tuple[str, ...], next_: str, at: datetime) -> Telling:
+        update = Update(
+            kind=UpdateKind.NOTICE,
+            run_id=None,
+            at=at,
+            severity=Severity.WARNING,
+            headline=headline,
+            evidence=lines,
+            next=next_,
+        )
+        # An issue belongs to a run; what is about no run goes where people talk, and to GitHub only when that is all.
+        talk = tuple(name for name in self._channels if name is not ChannelName.GITHUB)
+        return Telling(update=update, key=f"notice/{key}", channels=talk or tuple(self._channels))
+
+    def _context(self, contract: Contract) -> Context:
+        return Context(contract=contract, people=self._people, channels=tuple(self._channels), rules=self._rules)
+
+
+def _short_digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

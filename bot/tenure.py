@@ -1,0 +1,94 @@
+"""One Hero at a time acts on one database: the lease, held, renewed, and taken over from a holder that is dead."""
+
+import asyncio
+import os
+import socket
+import uuid
+from datetime import timedelta
+
+import psutil
+import structlog
+
+from bot.clock import Clock
+from bot.errors import LeaseLostError, StoreError
+from bot.store.leases import Lease
+from bot.store.store import Store
+
+log = structlog.get_logger()
+
+NAME = "bot"
+TTL = timedelta(seconds=30)
+_STANDBY_POLL = timedelta(seconds=2)
+
+
+class Tenure:
+    """This process's right to act."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lease: Lease | None = None
+        started = psutil.Process().create_time()
+        self._holder = f"{socket.gethostname()}|{os.getpid()}|{started}|{uuid.uuid4().hex}"
+
+    @property
+    def lease(self) -> Lease | None:
+        """The lease while it is held."""
+        return self._lease
+
+    async def begin(self) -> None:
+        """Wait until the lease is ours: at once when nobody holds it, or whoever held it on this machine is dead."""
+        told = False
+        while self._lease is None:
+            await self._bury_the_dead()
+            self._lease = await self._store.acquire_lease(NAME, self._holder, TTL)
+            if self._lease is None:
+                if not told:
+                    told = True
+                    log.warning("standing_by", reason="another Hero is at work on this database")
+                await self._clock.sleep(_STANDBY_POLL)
+        log.info("lease_taken", fence=self._lease.fence)
+
+    async def _bury_the_dead(self) -> None:
+        """Give back the lease of a process of this machine that does not live any more: it can't do that itself."""
+        current = await self._store.current_lease(NAME)
+        if current is not None and current.expires_at > self._clock.now() and is_dead_here(current.holder):
+            log.info("lease_of_dead_holder_given_back", holder=current.holder.rsplit("|", 1)[0])
+            await self._store.release_lease(current)
+
+    async def keep(self) -> None:
+        """Renew for ever.
+
+        Raises:
+            LeaseLostError: another Hero took over; this one must stop.
+        """
+        while True:
+            await self._clock.sleep(TTL / 3)
+            if self._lease is None:
+                raise LeaseLostError("the lease was given back while Hero still runs")
+            try:
+                self._lease = await self._store.renew_lease(self._lease, TTL)
+            except LeaseLostError:
+                raise
+            except StoreError as error:
+                log.warning("lease_not_renewed", detail=str(error))
+
+    async def end(self) -> None:
+        """Give the lease back."""
+        lease, self._lease = self._lease, None
+        if lease is not None:
+            async with asyncio.timeout(2):
+                await self._store.release_lease(lease)
+
+
+def is_dead_here(holder: str) -> bool:
+    """Whether a holder was a process of this machine and is gone; False for other machines: nobody can tell."""
+    parts = holder.split("|")
+    if len(parts) != 4 or parts[0] != socket.gethostname() or not parts[1].isdigit():  # noqa: PLR2004 - as made above
+        return False
+    try:
+        return abs(psutil.Process(int(parts[1])).create_time() - float(parts[2])) > 1
+    except psutil.NoSuchProcess:
+        return True
+    except (psutil.Error, ValueError):
+        return False

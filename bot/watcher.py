@@ -1,0 +1,107 @@
+"""A run is due: read its sources side by side, make the snapshot, let the checks judge, hand the verdicts on."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from structlog.contextvars import bound_contextvars
+
+from bot.clock import Clock
+from bot.contracts import BadContract, Contracts
+from bot.model.contract import Contract
+from bot.model.event import RunChecked
+from bot.model.value import RunId
+from bot.sources.snapshots import SnapshotReader
+from bot.store.store import Store
+from checks.check import Check, judge_all
+
+log = structlog.get_logger()
+
+type HandOn = Callable[[Contract, RunChecked], Awaitable[None]]
+type Blocked = Callable[[BadContract], Awaitable[None]]
+
+
+class Watcher:
+    """Checks one run at a time; keeps nothing between two checks but what is in the store."""
+
+    def __init__(
+        self,
+        *,
+        reader: SnapshotReader,
+        checks: tuple[Check[Any, Any], ...],
+        contracts: Contracts,
+        store: Store,
+        clock: Clock,
+        hand_on: HandOn,
+        blocked: Blocked,
+        deadline: timedelta,
+        cadence: timedelta,
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            reader: reads the sources.
+            checks: in the order in which they judge.
+            contracts: read anew at every check.
+            store: the checks' memories are in it.
+            clock: for durations in the log.
+            hand_on: gets the verdicts; commits what follows from them.
+            blocked: gets a contract that cannot be used.
+            deadline: hard limit of one whole check.
+            cadence: of runs whose contract does not say.
+        """
+        self._reader = reader
+        self._checks = checks
+        self._contracts = contracts
+        self._store = store
+        self._clock = clock
+        self._hand_on = hand_on
+        self._blocked = blocked
+        self._deadline = deadline
+        self._cadence = cadence
+
+    async def check(self, run_id: RunId) -> None:
+        """Check one run now.
+
+        Raises:
+            TimeoutError: it did not come to an end within the deadline; nothing was committed.
+            StoreError: the database refused.
+        """
+        contract = self._contracts.load(run_id)
+        if isinstance(contract, BadContract):
+            await self._blocked(contract)
+            return
+        began = self._clock.monotonic()
+        with bound_contextvars(run_id=run_id):
+            async with asyncio.timeout(self._deadline.total_seconds()):
+                event = await self._look(self._with_cadence(contract))
+                if event is None:
+                    return
+                await self._hand_on(contract, event)
+            log.info(
+                "run_checked",
+                failed=[j.check for j in event.judgements if j.verdict.kind == "fail"],
+                unknown=[j.check for j in event.judgements if j.verdict.kind == "unknown"],
+                duration_s=round(self._clock.monotonic() - began, 3),
+            )
+
+    async def _look(self, contract: Contract) -> RunChecked | None:
+        """Read and judge; None for a run whose watch is paused."""
+        record = await self._store.record(contract.run_id)
+        if record is not None and record.run.is_paused:
+            return None
+        instance = record.instance if record else None
+        seen = await self._reader.read(contract, instance, record.run.metrics_cursor if record else "")
+        memories = record.memories if record else {}
+        # Judging is pure but not always quick (a log of thousands of lines): off the loop, so that chat stays quick.
+        judged = await asyncio.to_thread(judge_all, self._checks, seen, contract, memories)
+        for broken in judged.broken:
+            log.error("check_raised", check_id=broken.check, trace=broken.trace)
+        return RunChecked(run_id=contract.run_id, snapshot=seen, judgements=judged.judgements, memories=judged.memories)
+
+    def _with_cadence(self, contract: Contract) -> Contract:
+        """Return the contract with its cadence resolved, as checks expect it."""
+        cadence = contract.cadence.model_copy(update={"check": contract.cadence.check or self._cadence})
+        return contract.model_copy(update={"cadence": cadence})
