@@ -19,6 +19,7 @@ from bot.sources.metric_lines import LinePatterns, parse_lines
 from bot.sources.metric_rows import Other, Row, Unreadable, parse_json_row, parse_moment
 from bot.sources.metrics import MetricsReader, rows_after
 from tests.fakes.clock import START, FakeClock
+from tests.fakes.forbidding import forbidden
 
 NAMES = MetricsContract()
 LEVANTER = MetricsContract(step="global_step", loss="train/loss", tokens_per_second="throughput/tokens_per_second")
@@ -155,15 +156,9 @@ async def test_a_place_that_cannot_be_looked_into_is_unknown(tmp_path: Path) -> 
 
 async def test_a_forbidden_file_is_unknown(run: Run) -> None:
     run.append(1)
-    run.file.chmod(0)
-    euid = os.geteuid()
-    if euid == 0:
-        os.seteuid(65534)
 
-    try:
+    with forbidden(run.file):
         reading = await run.ask()
-    finally:
-        os.seteuid(euid)
 
     assert isinstance(reading, Unknown)
     assert reading.reason is Gap.REFUSED
