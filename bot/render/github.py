@@ -9,7 +9,7 @@ closing keyword or one of the hidden markers by which Hero finds its own comment
 import re
 from urllib.parse import quote
 
-from bot.model.update import Choice, Standing, Update
+from bot.model.update import Choice, Standing, Update, UpdateKind
 from bot.model.value import RunId
 from bot.render.text import clean, github_code_block, github_escape
 from bot.render.words import SEVERITY_SIGNS, first_line, say_time, standing_facts
@@ -48,7 +48,7 @@ def github_body(
         update: what to tell; ``evidence`` is cut when it does not fit, with a note that says how much.
         key: of the delivery; its hidden marker ends the body.
         timezone: in which people read times.
-        asked_login: GitHub login of the one who is asked: the only mention there is. None names the person in words.
+        asked_login: GitHub login of whom ``update.asked`` is: the only mention there is. None: named in words.
         news: lines of ``news_line`` that go below, when the day's comments are used up.
     """
     tail = f"{_news(news)}\n\n{delivery_marker(key)}"
@@ -57,7 +57,8 @@ def github_body(
     parts += [f"<sub>{say_time(update.at, timezone)}</sub>"]
     room = BODY_LIMIT - sum(len(part) + 2 for part in parts) - len(tail)
     parts[4] = _plan(update.plan, room - _LEAST_EVIDENCE)
-    parts[6] = _evidence(update.evidence, room - len(parts[4]))
+    heading = "Details" if update.kind is UpdateKind.ANSWER else "Evidence"
+    parts[6] = _evidence(heading, update.evidence, room - len(parts[4]))
     return "\n\n".join(part for part in parts if part) + tail
 
 
@@ -132,9 +133,10 @@ def _title(update: Update) -> str:
 
 
 def _asked(update: Update, login: str | None) -> str:
-    if login and _LOGIN.fullmatch(login):
-        return f"**Asked:** @{login}"
-    return f"**Asked:** {_sentence(update.asked, 200)}" if update.asked else ""
+    if update.asked is None:
+        return ""
+    is_login = login is not None and _LOGIN.fullmatch(login)
+    return f"**Asked:** @{login}" if is_login else f"**Asked:** {_sentence(update.asked, 200)}"
 
 
 def _choice(choice: Choice | None) -> str:
@@ -185,20 +187,20 @@ def _evidence_place(update: Update) -> str:
     return " " * 300 if update.evidence else ""
 
 
-def _evidence(evidence: tuple[str, ...], room: int) -> str:
+def _evidence(heading: str, evidence: tuple[str, ...], room: int) -> str:
     if not evidence:
         return ""
     lines = "\n".join(clean(line, BODY_LIMIT) for line in evidence)
     if len(evidence) <= _SHORT_EVIDENCE_LINES and len(lines) <= min(_SHORT_EVIDENCE_LIMIT, room // 2):
-        return f"**Evidence**\n\n{github_code_block(lines)}"
+        return f"**{heading}**\n\n{github_code_block(lines)}"
     first = "\n".join(clean(line, _SHOWN_LINE_LIMIT) for line in evidence[:_SHOWN_LINES])
-    shown = f"**Evidence**\n\n{github_code_block(first, min(1_200, max(0, room // 3)))}"
+    shown = f"**{heading}**\n\n{github_code_block(first, min(1_200, max(0, room // 3)))}"
     room -= len(shown)
     whole = github_code_block(lines)
     if len(whole) <= room:
-        return f"{shown}\n\n<details><summary>All {_count(evidence)} of evidence</summary>\n\n{whole}\n\n</details>"
+        return f"{shown}\n\n<details><summary>All {_count(evidence)}</summary>\n\n{whole}\n\n</details>"
     cut = github_code_block(lines, max(0, room))
-    note = f"The beginning of {_count(evidence)} of evidence: cut to fit into a GitHub comment"
+    note = f"The beginning of {_count(evidence)}: cut to fit into a GitHub comment"
     return f"{shown}\n\n<details><summary>{note}</summary>\n\n{cut}\n\n</details>"
 
 
