@@ -1,11 +1,12 @@
 """Why did this run end? One pure function over the text of its log.
 
-It looks for the earliest cause: what launchers, peers and siblings say afterwards is a consequence, what a run went on from
-is history, what a process says while it ends is noise. Two laws bind it. An infrastructure class is never advised to be
-relaunched when the text also holds a sign of a bug, a divergence, a wrong launch or bad data; and where the text does
-not tell, the answer is unknown.
+It looks for the earliest cause: what launchers, peers and siblings say afterwards is a consequence, what a run went on
+from is history, what a process says while it ends is noise. Two laws bind it. An infrastructure class is never advised
+to be relaunched when the text also holds a sign of a bug, a divergence, a wrong launch or bad data; and where the text
+does not tell, the answer is unknown.
 
-Source: the run-management procedure, "What can go wrong", and the babysitting procedure, "Fixing small bugs" and "Error patterns".
+Source: the run-management procedure, "What can go wrong", and the babysitting procedure, "Fixing small bugs" and
+"Error patterns".
 Read ``scan.py`` next (lines to signs), then ``verdict.py`` (signs to a cause).
 """
 

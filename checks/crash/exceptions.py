@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern broken over lines can no longer be searched for
 """What a Python exception tells by its type, its message and the place that raised it.
 
 Message rules come first (``rules/``): they name a cause. What is left is judged by type; where the type says little,
@@ -5,6 +6,7 @@ the answer is a guess, and where not even that holds, unknown.
 """
 
 import re
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -25,20 +27,65 @@ class Opinion(NamedTuple):
 
 
 _OBVIOUS = frozenset(
-    "NameError UnboundLocalError SyntaxError IndentationError TabError ZeroDivisionError UnicodeEncodeError AttributeError KeyError IndexError".split()
+    {
+        "NameError",
+        "UnboundLocalError",
+        "SyntaxError",
+        "IndentationError",
+        "TabError",
+        "ZeroDivisionError",
+        "UnicodeEncodeError",
+        "AttributeError",
+        "KeyError",
+        "IndexError",
+    }
 )
-_LAUNCHER = frozenset("ChildFailedError SignalException ExceptionGroup BaseExceptionGroup".split())
+_LAUNCHER = frozenset({"ChildFailedError", "SignalException", "ExceptionGroup", "BaseExceptionGroup"})
 _CONSEQUENCE = frozenset(
-    "BrokenPipeError ConnectionResetError ConnectionAbortedError ConnectionRefusedError EOFError CancelledError GeneratorExit BrokenBarrierError "
-    "RayActorError ActorDiedError WorkerCrashedError DistNetworkError DistStoreError DistBackendError ProcessExitedException ProcessRaisedException RayTaskError "
-    "CalledProcessError JobFailedError Empty StopIteration BrokenProcessPool TerminatedWorkerError SystemExit".split()
+    {
+        "BrokenPipeError",
+        "ConnectionResetError",
+        "ConnectionAbortedError",
+        "ConnectionRefusedError",
+        "EOFError",
+        "CancelledError",
+        "GeneratorExit",
+        "BrokenBarrierError",
+        "RayActorError",
+        "ActorDiedError",
+        "WorkerCrashedError",
+        "DistNetworkError",
+        "DistStoreError",
+        "DistBackendError",
+        "ProcessExitedException",
+        "ProcessRaisedException",
+        "RayTaskError",
+        "CalledProcessError",
+        "JobFailedError",
+        "Empty",
+        "StopIteration",
+        "BrokenProcessPool",
+        "TerminatedWorkerError",
+        "SystemExit",
+    }
 )
-_STOPPED = frozenset("KeyboardInterrupt".split())
+_STOPPED = frozenset({"KeyboardInterrupt"})
 _SERVICE = re.compile(
     r"(?:HTTP|Http|Connect(?:ion)?|Connect|Read|Proxy|SSL|Timeout|MaxRetry|ServiceUnavailable|TooManyRequests|InternalServer|BadGateway|GatewayTimeout|RemoteDisconnected|Transport|Comm|LocalEntryNotFound|ClientConnector)\w{0,20}Error$|^(?:ServiceUnavailable|TooManyRequests|InternalServerError|GatewayTimeout|ReadTimeout|ConnectTimeout|RetryError|TimeoutException|HttpError|URLError)$"
 )
+_CONFIG_TYPE = re.compile(r"Config(?:uration)?(?:Error|Exception)$|^MisconfigurationException$")
 _SHUTDOWN_FUNCTIONS = frozenset(
-    "_run_finalizers _exit_function _run_exitfuncs __del__ _shutdown _python_exit _cleanup_on_exit _sigterm_cleanup _atexit_teardown".split()
+    {
+        "_run_finalizers",
+        "_exit_function",
+        "_run_exitfuncs",
+        "__del__",
+        "_shutdown",
+        "_python_exit",
+        "_cleanup_on_exit",
+        "_sigterm_cleanup",
+        "_atexit_teardown",
+    }
 )
 _COMPILER = re.compile(
     r"torch[/\\]_(?:dynamo|inductor|functorch|higher_order_ops|subclasses)|[/\\]triton[/\\]|jax[/\\]_src|jaxlib|[/\\]sympy[/\\]|fx[/\\](?:experimental|passes)|mosaic|pallas"
@@ -48,6 +95,9 @@ _THIRD_PARTY = re.compile(
 )
 _LIBRARY_CALL = re.compile(
     r"\b(?:torch|F|nn|jax|jnp|np|lax|optax|flax|tf|wandb|ray|datasets|transformers|dist)\.[\w.]+\("
+)
+_LIBRARY_NAMES = re.compile(
+    r"(?:TrainingArguments|Seq2SeqTrainingArguments|Trainer|SFT\w+|DPO\w+|LoraConfig|PeftModel|AutoModel\w*|AutoTokenizer|Accelerator|AdamW?|DataLoader|scaled_dot_product_attention|flash_attn\w*|flex_attention|rms_norm|init_process_group|shard_map|pjit|jit|make_mesh|load_dataset|from_pretrained|Ddp\w*|DistributedDataParallel|FullyShardedDataParallel|fully_shard|GradScaler|autocast)(?:\.__init__|\.\w+)?\("
 )
 _PLAIN_TYPE_ERROR = re.compile(
     r"'NoneType'|not subscriptable|not iterable|not callable|unsupported operand|has no len|indices must be|can't multiply|[Jj][Ss][Oo][Nn] serializable|cannot unpack|unhashable|not supported between|positional argument|keyword argument|"
@@ -94,39 +144,19 @@ def _is_shutdown(trace: Trace) -> bool:
     )
 
 
-def _by_type(trace: Trace) -> Opinion:  # noqa: PLR0911 - one return a kind reads as a table
-    match trace.kind:
-        case "ImportError":
-            return _import_error(trace)
-        case "AttributeError":
-            version = _THIRD_PARTY.search(trace.message) is not None
-            return _config("config.versions") if version else _in_own_code(trace)
-        case "KeyError":
-            return _key_error(trace)
-        case "TypeError":
-            return _type_error(trace)
-        case "AssertionError":
-            return _assertion(trace)
-        case "FileNotFoundError" | "NotADirectoryError" | "IsADirectoryError" | "PermissionError":
-            return _config("config.missing_path")
-        case "MemoryError":
-            return Opinion("oom_host.allocation", CrashClass.OOM_HOST, Weight.DECISIVE)
-        case "RecursionError" | "OverflowError" | "DeadlockError":
-            return Opinion(f"code.{trace.kind}", CrashClass.CODE_BUG_COMPLEX, Weight.DECISIVE)
-        case "NotImplementedError":
-            return _in_own_code(trace)
-        case kind if kind in _OBVIOUS:
-            return _in_own_code(trace)
-        case kind if kind in _STOPPED:
-            return Opinion("killed.cancelled", CrashClass.UNKNOWN, Weight.WEAK)
-        case kind if kind in _CONSEQUENCE:
-            return Opinion("cascade.exception", CrashClass.UNKNOWN, Weight.CASCADE)
-        case kind if _SERVICE.search(kind):
-            return Opinion("unknown.remote_service", CrashClass.UNKNOWN, Weight.DECISIVE)
-        case "ValueError":
-            return _value_error(trace)
-        case _:
-            return _general(trace)
+def _by_type(trace: Trace) -> Opinion:
+    kind = trace.kind
+    if special := _SPECIAL.get(kind):
+        return special(trace)
+    if kind in _OBVIOUS:
+        return _in_own_code(trace)
+    if kind in _STOPPED:
+        return Opinion("killed.cancelled", CrashClass.UNKNOWN, Weight.WEAK)
+    if kind in _CONSEQUENCE:
+        return Opinion("cascade.exception", CrashClass.UNKNOWN, Weight.CASCADE)
+    if _SERVICE.search(kind):
+        return Opinion("unknown.remote_service", CrashClass.UNKNOWN, Weight.DECISIVE)
+    return _config("config.refused") if _CONFIG_TYPE.search(kind) else _general(trace)
 
 
 def _config(id_: str) -> Opinion:
@@ -191,7 +221,7 @@ def _key_error(trace: Trace) -> Opinion:
 def _type_error(trace: Trace) -> Opinion:
     last = _innermost(trace)
     called_library = last is not None and (is_library(last) or _LIBRARY_CALL.search(last.source) is not None)
-    if "unexpected keyword argument" in trace.message and called_library:
+    if "unexpected keyword argument" in trace.message and (called_library or _LIBRARY_NAMES.match(trace.message)):
         return _config("config.versions")
     if last is not None and _COMPILER.search(last.file):
         return _complex(trace, Weight.DECISIVE)
@@ -235,3 +265,37 @@ def _general(trace: Trace) -> Opinion:
     if re.match(r"raise\b", last.source) and not is_library(last):
         return Opinion(f"unknown.{trace.kind}", CrashClass.UNKNOWN, Weight.GUESS)
     return _complex(trace)
+
+
+def _missing_path(_trace: Trace) -> Opinion:
+    return _config("config.missing_path")
+
+
+def _attribute_error(trace: Trace) -> Opinion:
+    return _config("config.versions") if _THIRD_PARTY.search(trace.message) else _in_own_code(trace)
+
+
+def _host_memory(_trace: Trace) -> Opinion:
+    return Opinion("oom_host.allocation", CrashClass.OOM_HOST, Weight.DECISIVE)
+
+
+def _far_reaching(trace: Trace) -> Opinion:
+    return _complex(trace, Weight.DECISIVE)
+
+
+_SPECIAL: Mapping[str, Callable[[Trace], Opinion]] = {
+    "AssertionError": _assertion,
+    "AttributeError": _attribute_error,
+    "FileNotFoundError": _missing_path,
+    "ImportError": _import_error,
+    "IsADirectoryError": _missing_path,
+    "KeyError": _key_error,
+    "MemoryError": _host_memory,
+    "NotADirectoryError": _missing_path,
+    "NotImplementedError": _in_own_code,
+    "OverflowError": _far_reaching,
+    "PermissionError": _missing_path,
+    "RecursionError": _far_reaching,
+    "TypeError": _type_error,
+    "ValueError": _value_error,
+}

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern broken over lines can no longer be searched for
 """Whose code a frame is, and whether mending it changes what is learned.
 
 Source of the rule: the run-management procedure, "What can go wrong", item "Code bug": logging and evaluation callbacks may be

@@ -8,7 +8,8 @@ from itertools import islice
 from checks.crash.text import Line, cleaned
 
 _STEP = re.compile(
-    r"\b(?:global_step|step|iteration|iter|it)\W{0,3}\d|\d+(?:\.\d+)?\s?(?:it/s|s/it)\b|\bepoch\W{0,3}\d.{0,120}loss|\bloss\W{0,4}\d|on step \d"
+    r"\b(?:global_step|step|iteration|iter|it)\W{0,3}\d|\d+(?:\.\d+)?\s?(?:it/s|s/it)\b"
+    r"|\bepoch\W{0,3}\d.{0,120}loss|\bloss\W{0,4}\d|on step \d"
 )
 _COUNT = re.compile(r"\b(?:global_step|step|iteration|iter)\W{1,13}(\d{1,12})")
 _FINITE = re.compile(r"\bloss\W{1,4}\d")

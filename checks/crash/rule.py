@@ -1,8 +1,8 @@
 """What one rule of the pattern tables is, and how a text is held against it.
 
-All patterns are written in lower case and see a line in lower case, cut to a bound, without the prefixes of launchers and
-loggers. A rule is looked at only where one of its needles stands, so that a hundred thousand lines cost little more than
-one pass of plain substring search.
+All patterns are written in lower case and see a line in lower case, cut to a bound, without the prefixes of launchers
+and loggers. A rule is looked at only where one of its needles stands, so that a hundred thousand lines cost little more
+than one pass of plain substring search.
 """
 
 import re

@@ -1,6 +1,7 @@
 """From lines to signs: which lines speak, and what each of them says.
 
-The text is searched once for each needle of the tables; rules and the traceback reader see only the lines around the hits.
+The text is searched once for each needle of the tables; rules and the traceback reader see only the lines around the
+hits.
 """
 
 from bisect import bisect_right
@@ -120,7 +121,7 @@ def _from_lines(lines: tuple[Line, ...], reading: Reading, hits: tuple[int, ...]
         if index in taken:
             continue
         stream, body = cleaned(lines[index].raw)
-        # The prefix may carry the telling word (a glog file name), so the raw line is what rules see, once they see the body alone fail.
+        # What is taken for a prefix may carry the telling word (a source file's name), so the raw line is asked too.
         if rule := _rule_of(body.lower(), lines[index].raw.lower()):
             yield Sign(index, stream, Opinion(rule.id, rule.crash_class, rule.weight, rule))
 

@@ -1,6 +1,7 @@
-"""The log as lines: bounded, without control characters, and without what launchers and loggers put before each line.
+"""The log as lines: bounded, without control characters and without the prefixes of launchers and loggers.
 
-A line's *stream* is the rank, task or process it came from, as far as a prefix tells; lines of one stream stand in order.
+A line's *stream* is the rank, task or process it came from, as far as a prefix tells; lines of one stream stand in
+order.
 """
 
 import re
@@ -9,8 +10,8 @@ from typing import NamedTuple
 
 from bot.model.crash import EVIDENCE_CHARS
 
-MAX_CHARS = 5_000_000
-"""Longest text looked at, some 50,000 lines; from a longer one the first eighth and the end are kept."""
+MAX_CHARS = 4_000_000
+"""Longest text looked at, some 40,000 lines; from a longer one the first eighth and the end are kept."""
 MAX_LINE = 3_000
 """Longest line looked at; from a longer one both ends are kept."""
 _MAX_SEGMENTS = 20
@@ -107,7 +108,7 @@ def cleaned(raw: str) -> Cleaned:
 
 
 def printable(raw: str, bound: int = EVIDENCE_CHARS) -> str:
-    """Return ``raw`` as text that any channel can carry: no control characters, no lone surrogates, at most ``bound`` long."""
+    """Return ``raw`` as text that any channel can carry: no control characters or lone surrogates, cut to ``bound``."""
     text = _CONTROL.sub("", raw).replace("\t", " ").strip()
     text = text.encode("utf-8", "replace").decode("utf-8")
     return text if len(text) <= bound else f"{text[: bound // 2 - 2]} … {text[-(bound - bound // 2 - 2) :]}"

@@ -1,4 +1,4 @@
-"""Which of the signs is the cause: the earliest that can be one, after history, handled exceptions and noise are gone."""
+"""Which of the signs is the cause: the earliest that can be one, once history and handled exceptions are gone."""
 
 import re
 from collections.abc import Sequence
@@ -17,7 +17,17 @@ BUGS = frozenset({CrashClass.CODE_BUG_SMALL, CrashClass.CODE_BUG_COMPLEX})
 _HARMFUL = BUGS | {CrashClass.NUMERICAL, CrashClass.CONFIG, CrashClass.DATA}
 """Classes whose presence forbids a blind relaunch."""
 _CONTROL_FLOW = frozenset(
-    "Empty StopIteration KeyError AttributeError ImportError ModuleNotFoundError IndexError FileNotFoundError TypeError".split()
+    {
+        "Empty",
+        "StopIteration",
+        "KeyError",
+        "AttributeError",
+        "ImportError",
+        "ModuleNotFoundError",
+        "IndexError",
+        "FileNotFoundError",
+        "TypeError",
+    }
 )
 _LIVED_STEPS = 4
 _LIVED_LINES = 12
@@ -32,39 +42,65 @@ class Verdict(NamedTuple):
 
 def decide(lines: tuple[Line, ...], signs: tuple[Sign, ...], exit_code: int | None) -> Verdict:
     """Return the cause of the end, as far as the signs tell."""
-    live = _without_history(lines, _without_handled(tuple(sign for sign in signs if sign.weight >= Weight.GUESS)))
+    every = _without_handled(tuple(sign for sign in signs if sign.weight >= Weight.GUESS))
+    live = _without_history(lines, every, talk_counts=True)
+    if not any(sign.weight is Weight.DECISIVE for sign in live):
+        # What is left may all be consequences, so talk after an exception is no proof that the run went on.
+        live = _without_history(lines, every, talk_counts=False)
     decisive = [sign for sign in live if sign.weight is Weight.DECISIVE]
     if decisive:
-        return _decided(lines, decisive, live)
+        return _decided(lines, decisive, every)
     nonfinite = _diverging(lines)
     if nonfinite is not None:
         return Verdict(CrashClass.NUMERICAL, nonfinite, doubt=False)
-    guesses = [sign for sign in live if sign.weight is Weight.GUESS]
     weak = [sign for sign in live if sign.weight is Weight.WEAK]
-    if guesses and not all(sign.crash_class is CrashClass.UNKNOWN and weak for sign in guesses):
-        first = next((sign for sign in guesses if sign.crash_class is not CrashClass.UNKNOWN), guesses[0])
-        return Verdict(first.crash_class, first, doubt=True)
+    guess = _best_guess([sign for sign in live if sign.weight is Weight.GUESS], weak)
+    if guess is not None:
+        return Verdict(guess.crash_class, guess, doubt=True)
     if weak and not _after_success(signs, weak, exit_code):
-        return _weakly(lines, weak, guesses)
+        return _weakly(lines, weak, every)
     return _quiet(signs, exit_code)
 
 
-def _decided(lines: tuple[Line, ...], decisive: list[Sign], live: tuple[Sign, ...]) -> Verdict:
+def _decided(lines: tuple[Line, ...], decisive: list[Sign], every: tuple[Sign, ...]) -> Verdict:
     first = decisive[0]
-    if first.crash_class is CrashClass.INFRA_HARDWARE and first.opinion.id == "hardware.node_failure":
+    if first.opinion.id == "hardware.node_failure":
         # A node that went away because it was preempted is reported by both; the preemption is the reason.
         first = next((sign for sign in decisive if sign.crash_class is CrashClass.INFRA_PREEMPTION), first)
-    if first.crash_class in INFRASTRUCTURE:
-        others = any(sign.crash_class in _HARMFUL and sign.weight in (Weight.DECISIVE, Weight.GUESS) for sign in live)
-        nonfinite = _diverging(lines[: first.at])
-        if nonfinite is not None:
-            return Verdict(CrashClass.NUMERICAL, nonfinite, doubt=True)
-        return Verdict(first.crash_class, first, doubt=others)
-    return Verdict(first.crash_class, first, doubt=False)
+    if first.crash_class not in INFRASTRUCTURE:
+        return Verdict(first.crash_class, first, doubt=False)
+    nonfinite = _diverging(lines[: first.at])
+    if nonfinite is not None:
+        return Verdict(CrashClass.NUMERICAL, nonfinite, doubt=True)
+    return Verdict(first.crash_class, first, doubt=any(_tells_against(lines, sign, first) for sign in every))
 
 
-def _weakly(lines: tuple[Line, ...], weak: list[Sign], guesses: list[Sign]) -> Verdict:
-    """Choose among signs that may all be consequences: a kill or a native crash explains a lost peer, not the other way round."""
+def _tells_against(lines: tuple[Line, ...], sign: Sign, infrastructure: Sign) -> bool:
+    """Return whether a sign forbids a blind relaunch: only steps that followed it can clear it, talk cannot."""
+    if sign.crash_class not in _HARMFUL or sign.weight is Weight.WEAK:
+        return False
+    if sign.at > infrastructure.at:
+        return True
+    return Progress(lines, sign.at + 1, infrastructure.at).steps_after(sign.at, _LIVED_STEPS) < _LIVED_STEPS
+
+
+def _best_guess(guesses: list[Sign], weak: list[Sign]) -> Sign | None:
+    """Choose a guess that outweighs the weak signs: one with a class, or an exception that was raised before them."""
+    named = next((sign for sign in guesses if sign.crash_class is not CrashClass.UNKNOWN), None)
+    if named is not None or not guesses:
+        return named
+    raised_first = (
+        bool(weak) and guesses[0].at < weak[0].at and guesses[0].trace is not None and guesses[0].trace.frames
+    )
+    return guesses[0] if not weak or raised_first else None
+
+
+def _weakly(lines: tuple[Line, ...], weak: list[Sign], every: tuple[Sign, ...]) -> Verdict:
+    """Choose among signs that may all be consequences: a kill or a core dump explains a lost peer, not the reverse.
+
+    A bug anywhere in the text, even one that was lived through, leaves a doubt: output is buffered, so what stands
+    after a traceback may have been written before it.
+    """
     kills = [sign for sign in weak if sign.opinion.id == "killed.sigkill"]
     bugs = [sign for sign in weak if sign.crash_class in BUGS]
     first = kills[0] if kills else bugs[0] if bugs else weak[0]
@@ -72,7 +108,8 @@ def _weakly(lines: tuple[Line, ...], weak: list[Sign], guesses: list[Sign]) -> V
         return Verdict(CrashClass.CODE_BUG_COMPLEX, first, doubt=True)
     before = Progress(lines, max(0, first.at - 400), first.at)
     hung = first.opinion.id == "network.collective_timeout" and not before.steps_after(-1, 1)
-    return Verdict(first.crash_class, first, doubt=bool(guesses) or hung)
+    other = any(sign.crash_class in _HARMFUL or sign.weight is Weight.GUESS for sign in every)
+    return Verdict(first.crash_class, first, doubt=hung or other)
 
 
 def _after_success(signs: tuple[Sign, ...], weak: list[Sign], exit_code: int | None) -> bool:
@@ -91,7 +128,7 @@ def _quiet(signs: tuple[Sign, ...], exit_code: int | None) -> Verdict:
 
 
 def _without_handled(signs: tuple[Sign, ...]) -> tuple[Sign, ...]:
-    """Drop exceptions that were part of ordinary control flow: the next one was raised while they were handled, and says more."""
+    """Drop exceptions of ordinary control flow: the next one was raised while they were handled, and says more."""
     dropped: set[int] = set()
     before: dict[str, Sign] = {}
     for sign in signs:
@@ -106,18 +143,20 @@ def _without_handled(signs: tuple[Sign, ...]) -> tuple[Sign, ...]:
     return tuple(sign for sign in signs if sign.at not in dropped)
 
 
-def _without_history(lines: tuple[Line, ...], signs: tuple[Sign, ...]) -> tuple[Sign, ...]:
+def _without_history(lines: tuple[Line, ...], signs: tuple[Sign, ...], *, talk_counts: bool) -> tuple[Sign, ...]:
     """Drop signs that the run lived through, as long as a later sign remains to explain its end."""
     if len(signs) < 2 or signs[-1].at - signs[0].at < _LIVED_STEPS:  # noqa: PLR2004 - one sign has no history
         return signs
     alive = Progress(lines, signs[0].at + 1, signs[-1].at)
-    return tuple(sign for sign in signs if sign.at == signs[-1].at or not _lived_on(alive, sign))
+    return tuple(
+        sign for sign in signs if sign.at == signs[-1].at or not _lived_on(alive, sign, talk_counts=talk_counts)
+    )
 
 
-def _lived_on(alive: Progress, sign: Sign) -> bool:
+def _lived_on(alive: Progress, sign: Sign, *, talk_counts: bool) -> bool:
     if alive.steps_after(sign.at, _LIVED_STEPS) >= _LIVED_STEPS:
         return True
-    return sign.trace is not None and alive.plain_after(sign.at, sign.stream) >= _LIVED_LINES
+    return talk_counts and sign.trace is not None and alive.plain_after(sign.at, sign.stream) >= _LIVED_LINES
 
 
 def _diverging(lines: Sequence[Line]) -> Sign | None:

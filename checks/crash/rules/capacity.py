@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern broken over lines can no longer be searched for
 """No machines, no quota, no place in the queue: nothing ran."""
 
 from bot.model.crash import CrashClass
@@ -60,6 +61,10 @@ CAPACITY: tuple[Rule, ...] = (
         id="capacity.unschedulable",
         crash_class=_CAPACITY,
         needles=(
+            "(resources)",
+            "(priority)",
+            "available: requested",
+            "waiting for resources",
             "unschedulable",
             "failedscheduling",
             "nodes are available",
@@ -85,7 +90,7 @@ CAPACITY: tuple[Rule, ...] = (
             "no scaling group",
             "not enough available",
         ),
-        pattern=r"unschedulable|failedscheduling|0/\d+ nodes are available|(?:cannot|can't) be scheduled|unsatisfied (?:resource|demand)|resource\w* .{0,60}unsatisfied|cannot schedule .{0,60}(?:pod|actor|task|job)|no available node types|insufficient resources|insufficient (?:nvidia\.com|google\.com|cpu|memory)"
+        pattern=r"pend\w*.{0,60}\((?:resources|priority|qos\w*|assoc\w*)\)|no (?:\w+ )?(?:gpus|tpus|nodes|machines|workers) (?:are )?available: requested|(?:still|job|pod|task).{0,40}waiting for resources|unschedulable|failedscheduling|0/\d+ nodes are available|(?:cannot|can't) be scheduled|unsatisfied (?:resource|demand)|resource\w* .{0,60}unsatisfied|cannot schedule .{0,60}(?:pod|actor|task|job)|no available node types|insufficient resources|insufficient (?:nvidia\.com|google\.com|cpu|memory)"
         r"|scheduling timeout exceeded|not enough (?:available )?resources|no node satisfies|infeasible (?:resource|task|actor|request)|notriggerscaleup|didn't trigger scale-up|couldn't assign podset|placement group.{0,80}(?:timed? ?out|cannot|could not|fail)|no worker can satisfy|no scaling group|not enough available (?:tpu|gpu|node|slot)",
         unless=r"cordon|schedulingdisabled",
         why="Kubernetes, Kueue, Ray's autoscaler and Iris found no place",

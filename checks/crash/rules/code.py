@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern broken over lines can no longer be searched for
 """Bugs that a library names in its message, whatever the frames are."""
 
 from bot.model.crash import CrashClass
@@ -19,6 +20,9 @@ CODE: tuple[Rule, ...] = (
         id="code.device",
         crash_class=_SMALL,
         needles=(
+            "unsupported format string",
+            "view size is not compatible",
+            "unsupported scalartype",
             "same device",
             "found at least two devices",
             "cuda tensor to numpy",
@@ -31,7 +35,7 @@ CODE: tuple[Rule, ...] = (
             "that requires grad. use",
             "leaf variable",
         ),
-        pattern=r"(?:be|are|is|not) on the same device|at least two devices|can't convert cuda|cuda:\d device type tensor to numpy|indices should be either on cpu|does ?n[o']t require grad|created only for scalar|that requires grad\. use|a leaf variable that requires grad",
+        pattern=r"unsupported format string|view size is not compatible|unsupported scalartype|(?:be|are|is|not) on the same device|at least two devices|can't convert cuda|cuda:\d device type tensor to numpy|indices should be either on cpu|does ?n[o']t require grad|created only for scalar|that requires grad\. use|a leaf variable that requires grad",
         why="one .to(device), detach() or requires_grad is missing",
     ),
     Rule(
@@ -67,8 +71,16 @@ CODE: tuple[Rule, ...] = (
     Rule(
         id="code.shapes",
         crash_class=_COMPLEX,
-        needles=("shape", "size of tensor", "sizes of tensors", "dimension", "broadcast", "size mismatch, got"),
-        pattern=r"shapes cannot be multiplied|size of tensor .{1,20} must match|sizes of tensors must match|incompatible shapes|shapes? (?:mismatch|do not match|must match|are incompatible|.{1,60} and .{1,60} not aligned)|shape '\[.{0,60}\]' is invalid for input|requires contracting dimensions|could not be broadcast|not broadcastable|cannot be broadcast|expected .{0,20}\d-?d\w* .{0,40}(?:but got|got)|dimension (?:out of range|mismatch|size)|size mismatch, got|operands could not be|inconsistent shapes|einsum.{0,80}(?:dimension|subscript|size)|named axes|axis sizes? (?:mismatch|differ)|cannot reshape array",
+        needles=(
+            "channels",
+            "shape",
+            "size of tensor",
+            "sizes of tensors",
+            "dimension",
+            "broadcast",
+            "size mismatch, got",
+        ),
+        pattern=r"expected input.{0,60}to have \d+ channels|shapes cannot be multiplied|size of tensor .{1,20} must match|sizes of tensors must match|incompatible shapes|shapes? (?:mismatch|do not match|must match|are incompatible|.{1,60} and .{1,60} not aligned)|shape '\[.{0,60}\]' is invalid for input|requires contracting dimensions|could not be broadcast|not broadcastable|cannot be broadcast|expected .{0,20}\d-?d\w* .{0,40}(?:but got|got)|dimension (?:out of range|mismatch|size)|size mismatch, got|operands could not be|inconsistent shapes|einsum.{0,80}(?:dimension|subscript|size)|named axes|axis sizes? (?:mismatch|differ)|cannot reshape array",
         unless=r"warning|checkpoint|state_dict|size mismatch for \S+: copying",
         why="shapes disagree somewhere between the layers",
     ),
@@ -109,6 +121,7 @@ CODE: tuple[Rule, ...] = (
         id="code.collective_mismatch",
         crash_class=_COMPLEX,
         needles=(
+            "same model across all ranks",
             "mismatch between collectives",
             "collectives mismatch",
             "mismatched collective",
@@ -119,7 +132,7 @@ CODE: tuple[Rule, ...] = (
             "collective_desync",
             "fingerprint",
         ),
-        pattern=r"mismatch between collectives|collectives mismatch|mismatched collective|message truncated.{0,80}received|different launch id|different programs? .{0,40}(?:host|process)|different (?:fingerprint|program)",
+        pattern=r"same model across all ranks|mismatch between collectives|collectives mismatch|mismatched collective|message truncated.{0,80}received|different launch id|different programs? .{0,40}(?:host|process)|different (?:fingerprint|program)",
         why="ranks issue different collectives or programs: reproducible, and nothing a relaunch mends",
     ),
     Rule(

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern broken over lines can no longer be searched for
 """NaN, Inf and runs that stop themselves because they diverged: never a case for a blind relaunch."""
 
 from bot.model.crash import CrashClass
@@ -11,9 +12,9 @@ DIVERGENCE: tuple[Rule, ...] = (
         id="numerical.nonfinite_loss",
         crash_class=_NUMERICAL,
         needles=("loss", "perplexity"),
-        pattern=r"non-?\s?finite (?:train\w* |total |eval\w* )?loss|loss (?:value )?(?:is|was|are|became|becomes|went|has become|turned|turned to|went to|hit|contains?|=|:|of)? ?(?:not finite|non-?finite|(?:a |to )?[-+]?(?:nan|inf(?:inity)?))\b"
+        pattern=r"loss .{0,40}\bis (?:nan|inf)\b|non-?\s?finite (?:train\w* |total |eval\w* )?loss|loss (?:value )?(?:is|was|are|became|becomes|went|has become|turned|turned to|went to|hit|contains?|=|:|of)? ?(?:not finite|non-?finite|(?:a |to )?[-+]?(?:nan|inf(?:inity)?))\b"
         r"|(?:nan|inf|infinite) (?:train\w* |or inf )?loss\b|loss (?:exploded|diverged|is diverging)|losses? (?:contain|were|are) (?:nan|non-?finite)|loss is not finite|invalid loss",
-        unless=_INTENT,
+        unless=rf"best|min(?:imum)? (?:val\w* )?loss|initial|{_INTENT}",
         why="grug: 'Non-finite loss (nan) at step N.'; Levanter: 'Loss is NaN'; and the words of other trainers",
     ),
     Rule(
@@ -28,8 +29,8 @@ DIVERGENCE: tuple[Rule, ...] = (
     Rule(
         id="numerical.nonfinite_values",
         crash_class=_NUMERICAL,
-        needles=("nan", "inf", "non-finite", "nonfinite", "not finite"),
-        pattern=r"(?:encountered|found|detected|contains?|got|produced|returned|has|have|are|is|with) (?:an? |any |unexpected )?(?:nan|inf|infs|nans|infinite|non-?finite|`inf`)(?:s|\b).{0,60}(?:grad|loss|param|weight|activation|output|logit|value|tensor|norm|factor|matrix|entries|local|input)"
+        needles=("grad", "nan", "inf", "non-finite", "nonfinite", "not finite"),
+        pattern=r"(?:abort|stop|exit|error|exception|fatal).{0,120}grad.norm\W{0,3}(?:nan|inf)\b|grad.norm\W{0,3}(?:nan|inf)\b.{0,60}(?:abort|stop|exit)|(?:encountered|found|detected|contains?|got|produced|returned|has|have|are|is|with) (?:an? |any |unexpected )?(?:nan|inf|infs|nans|infinite|non-?finite|`inf`)(?:s|\b).{0,60}(?:grad|loss|param|weight|activation|output|logit|value|tensor|norm|factor|matrix|entries|local|input)"
         r"|(?:grad\w*|grad.norm|norm|weights?|param\w*|activations?|logits?|outputs?|hidden states?) (?:is|are|was|were|became|contains?|has|have|=)? ?(?:\w+ )?(?:nan|inf|non-?finite|not finite)\b"
         r"|non-?finite (?:grad|norm|param|weight|update|value|activation|logit)|(?:nan|inf) (?:in|or inf in|detected|encountered|values?|grad)|invalid value \(nan\)|invalid value \(inf\)|non-finite norm|input matrix contained non-finite"
         r"|constraint .{0,60}real\(\).{0,120}invalid values|probability tensor contains|floatingpointerror|nanlossduringtraining",

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern broken over lines can no longer be searched for
 """Signs that decide nothing by themselves: noise, consequences, kills without a reason, and success."""
 
 from bot.model.crash import CrashClass
@@ -216,13 +217,14 @@ SUCCESS: tuple[Rule, ...] = (
             "job succeeded",
             "exit code: 0",
             "exit code 0",
+            "with code 0",
             "training ended",
             "task_state_succeeded",
             "job_state_succeeded",
             "reached final step",
             "reached max steps",
         ),
-        pattern=r"\"(?:key\": \"status\", \"value|status)\": \"success\"|\"key\": \"status\", \"value\": \"success|status\W{1,6}success|training (?:job |run )?(?:is |has |was )?(?:successfully )?(?:complete|completed|finished|done|ended)|(?:finished|done|completed) training|`max_(?:steps|epochs)=\d+` reached|state: succeeded|(?:task|job)_state_succeeded|\b(?:run|job|training|task|workflow|script|experiment|program|main|process)\b.{0,40}(?:complete[d]? successfully|finished successfully|succeeded|exited successfully)|successfully (?:completed|finished) (?:training|run|job)|\ball done\b|exit code:? 0\b|reached (?:the )?(?:final|max(?:imum)?) steps?",
+        pattern=r"\"(?:key\": \"status\", \"value|status)\": \"success\"|\"key\": \"status\", \"value\": \"success|status\W{1,6}success|training (?:job |run )?(?:is |has |was )?(?:successfully )?(?:complete|completed|finished|done|ended)|(?:finished|done|completed) training|`max_(?:steps|epochs)=\d+` reached|state: succeeded|(?:task|job)_state_succeeded|\b(?:run|job|training|task|workflow|script|experiment|program|main|process)\b.{0,40}(?:complete[d]? successfully|finished successfully|succeeded|exited successfully)|successfully (?:completed|finished) (?:training|run|job)|\ball done\b|^exit code:? 0\b|(?:exited|finished) with (?:exit )?code:? 0\b|reached (?:the )?(?:final|max(?:imum)?) steps?",
         unless=r"not successful|unsuccess|until success|step \d+/|0/\d+|epoch \d+ (?:complete|done|finished)|after training complete",
         why="the run says that it ended as meant",
     ),

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern broken over lines can no longer be searched for
 """Preemption, time limits, faulty nodes, accelerators and storage: the run itself did nothing wrong.
 
 Only texts that name the cause stand here as decisive. A lost peer or a collective time-out is as often a consequence
@@ -21,14 +22,15 @@ PREEMPTION: tuple[Rule, ...] = (
     Rule(
         id="preemption.walltime",
         crash_class=_PREEMPTED,
-        needles=("walltime", "wall time", "wallclock time"),
-        pattern=r"job killed: wall|killed.{0,60}wall ?(?:clock ?)?time|wall ?(?:clock ?)?time.{0,60}exceeded limit",
+        needles=("wall-clock time", "walltime", "wall time", "wallclock time"),
+        pattern=r"wall.?clock time limit.{0,40}(?:terminated|killed|exceed)|time limit and was (?:terminated|killed)|job killed: wall|killed.{0,60}wall ?(?:clock ?)?time|wall ?(?:clock ?)?time.{0,60}exceeded limit",
         why="PBS, Torque, Flux",
     ),
     Rule(
         id="preemption.batch_state",
         crash_class=_PREEMPTED,
         needles=(
+            "state: timeout",
             "term_runlimit",
             "term_preempt",
             "state=timeout",
@@ -275,7 +277,7 @@ HARDWARE: tuple[Rule, ...] = (
             "slice health",
             "ici ",
         ),
-        pattern=r"no accelerator found|compiler_base\.cc:2587|failed_?precondition.{0,240}(?:tpu|device|accelerator|chip|driver|slice)"
+        pattern=r"tpu .{0,60}is not healthy|tpu.{0,60}health unknown|no accelerator found|compiler_base\.cc:2587|failed_?precondition.{0,240}(?:tpu|device|accelerator|chip|driver|slice)"
         r"|(?:tpu|device|accelerator|chip|slice).{0,120}failed_precondition|tpu.{0,60}(?:unhealthy|health check failed|bad node|is not healthy|hardware (?:fault|error|failure))"
         r"|unhealthy_tpu|slice health check failed|\bici .{0,40}(?:link|cable|network).{0,40}(?:down|fail|error|unhealthy)"
         r"|(?:could not|couldn't|failed to|cannot) open.{0,20}/dev/(?:accel|vfio)|tpu (?:driver|runtime|system) (?:crashed|died|failed to (?:start|initialize|come up))"
@@ -287,6 +289,9 @@ HARDWARE: tuple[Rule, ...] = (
         id="hardware.node_failure",
         crash_class=_BROKEN,
         needles=(
+            "setting down",
+            "became unreachable",
+            "due to node",
             "due to node failure",
             "node failure",
             "node_fail",
@@ -309,7 +314,7 @@ HARDWARE: tuple[Rule, ...] = (
             "marked as down",
             "vm was terminated due to a hardware",
         ),
-        pattern=r"due to node failure|node failure on|\bnode_fail\b|job_?state[=: ]node_fail|nodelost|(?:node|host) (?:was |is )?lost\b|lost node|deletionbytaintmanager|taintmanagereviction|deletionbypodgc"
+        pattern=r"due to node \S{0,60} ?failure|not responding, setting down|(?:host|node|machine|worker) \S{1,60} became unreachable|due to node failure|node failure on|\bnode_fail\b|job_?state[=: ]node_fail|nodelost|(?:node|host) (?:was |is )?lost\b|lost node|deletionbytaintmanager|taintmanagereviction|deletionbypodgc"
         r"|unexpectedadmissionerror|nodenotready|node (?:\S{1,60} )?(?:status )?is not ready|node not ready|unexpected(?:ly)? reboot|prolog.{0,40}(?:fail|error)|hardware failure|node is unreachable"
         r"|node\.kubernetes\.io/unreachable|node.{0,60}marked as down|terminated due to a hardware",
         unless=r"(?:may|might|could|possibly|probably|likely) .{0,30}(?:hardware|node) failure|tolerat|--no-requeue|e\.g\.",

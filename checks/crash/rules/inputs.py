@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern broken over lines can no longer be searched for
 """Files that are truncated, corrupt or incomplete: data sets, shards and checkpoints."""
 
 from bot.model.crash import CrashClass
@@ -45,6 +46,9 @@ INPUTS: tuple[Rule, ...] = (
         id="data.corrupt_format",
         crash_class=_DATA,
         needles=(
+            "file signature not found",
+            "allow_pickle",
+            "truncated file",
             "parquet",
             "arrowinvalid",
             "safetensor",
@@ -84,7 +88,7 @@ INPUTS: tuple[Rule, ...] = (
             "could not decode",
             "zarr",
         ),
-        pattern=r"parquet (?:magic|file size|footer)|parquet.{0,80}(?:corrupt|truncat|invalid|could not open)|arrowinvalid|safetensor\w*.{0,80}(?:header|corrupt|invalid|incomplete|deserializ)|headertoolarge|metadataincompletebuffer|invalidheader\w*|datalosserror|\bdata_?\s?loss\b|(?:corrupted|truncated|corrupt) (?:record|file|shard|checkpoint|data|chunk|archive|header|index|example|block|sample|tar)"
+        pattern=r"file signature not found|pickled data when allow_pickle=false|parquet (?:magic|file size|footer)|parquet.{0,80}(?:corrupt|truncat|invalid|could not open)|arrowinvalid|safetensor\w*.{0,80}(?:header|corrupt|invalid|incomplete|deserializ)|headertoolarge|metadataincompletebuffer|invalidheader\w*|datalosserror|\bdata_?\s?loss\b|(?:corrupted|truncated|corrupt) (?:record|file|shard|checkpoint|data|chunk|archive|header|index|example|block|sample|tar)"
         r"|checksum (?:mismatch|error|fail\w*|does not match|verification failed|is incorrect)|(?:mismatch\w*|invalid|bad|wrong|incorrect|failed) (?:\w+ )?checksum|not an arrow file|unidentifiedimageerror|image file is truncated|truncated file|codec can't decode|jsondecodeerror|datasetgenerationerror|(?:invalid|bad|wrong|unexpected|expected) magic|magic number (?:mismatch|in|does)|unable to open object"
         r"|(?:shard|file|checkpoint|dataset|tar|record|index|array|blob|download)\b.{0,80}(?:is|was|appears?|may be|seems?) (?:\w+ )?(?:truncated|corrupt\w*|incomplete|damaged|empty)|(?:hash|md5|sha256) mismatch|nonmatching(?:checksum|splits)|malformed (?:json|record|line|row|example)|(?:array ?record|riegeli).{0,100}(?:corrupt|invalid|fail|unexpected)|error reading .{0,100}zarr|zarr.{0,60}(?:missing|not found|corrupt)",
         unless=r"warning|skipping|truncated to|truncated (?:sequence|stack|output|trace)|bundle truncated|log truncated|\.\.\. truncated|truncated\.\.\.|glibc|double free|malloc|corrupted size|corrupted unsorted",
@@ -128,6 +132,10 @@ INPUTS: tuple[Rule, ...] = (
         id="data.missing_field",
         crash_class=_DATA,
         needles=(
+            "nothing found at path",
+            "cast error",
+            "casterror",
+            "names don",
             "column",
             "features",
             "missing field",
@@ -142,7 +150,7 @@ INPUTS: tuple[Rule, ...] = (
             "end of dataset",
             "stopiteration",
         ),
-        pattern=r"column\w* .{0,80}(?:not in|not found|missing|does not exist)|(?:error|missing|no) .{0,20}(?:column|feature) ['\"]?\w+|missing field|(?:dataset|record|example|row|sample|shard|file).{0,80}(?:lacks|missing|has no|no) (?:the )?(?:field|key|column)|features? .{0,60}(?:not found|is required but could not be found|mismatch|missing)|empty dataset|dataset is empty|num_samples should be a positive|num_samples=0|no examples (?:found|in)|ran out of (?:training )?data|\bend of dataset\b",
+        pattern=r"nothing found at path|column names don.t match|column\w* .{0,80}(?:not in|not found|missing|does not exist)|(?:error|missing|no) .{0,20}(?:column|feature) ['\"]?\w+|missing field|(?:dataset|record|example|row|sample|shard|file).{0,80}(?:lacks|missing|has no|no) (?:the )?(?:field|key|column)|features? .{0,60}(?:not found|is required but could not be found|mismatch|missing)|empty dataset|dataset is empty|num_samples should be a positive|num_samples=0|no examples (?:found|in)|ran out of (?:training )?data|\bend of dataset\b",
         unless=r"warning|weight|parameter|module|columns? (?:of|in) the (?:matrix|weight)|skipping",
         why="the loader needs a field or rows that the data set does not have",
     ),

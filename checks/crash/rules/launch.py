@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern broken over lines can no longer be searched for
 """Arguments, paths, versions, packages, credentials: the launch was wrong, not the code."""
 
 from bot.model.crash import CrashClass
@@ -50,6 +51,8 @@ LAUNCH: tuple[Rule, ...] = (
         id="config.keys",
         crash_class=_CONFIG,
         needles=(
+            "parse error",
+            "syntax error",
             "configattributeerror",
             "configkeyerror",
             "missingmandatoryvalue",
@@ -77,7 +80,7 @@ LAUNCH: tuple[Rule, ...] = (
             "constructorerror",
             "overrideparse",
         ),
-        pattern=r"config(?:attribute|key)error|missingmandatoryvalue|configcompositionexception|missingconfigexception|instantiationexception|could not override|not in struct|error merging override|\d+ validation errors? for|(?:pydantic\S*|config)\.?validationerror|config\w*.{0,30}validation error"
+        pattern=r"(?:yaml|toml|json|config)\w* (?:parse|parsing|syntax) error|config(?:attribute|key)error|missingmandatoryvalue|configcompositionexception|missingconfigexception|instantiationexception|could not override|not in struct|error merging override|\d+ validation errors? for|(?:pydantic\S*|config)\.?validationerror|config\w*.{0,30}validation error"
         r"|draccus\S*(?:parsing|decoding)error|(?:yaml|draccus)\S*(?:scanner|parser|constructor)error|(?:unknown|unexpected|invalid|duplicate) (?:key|field)s?.{0,40}(?:config|yaml|toml|json)|interpolationkeyerror|invalid config|tomldecodeerror|overrideparse|configvalidation|\bdecodingerror: ",
         why="Hydra, OmegaConf, draccus, pydantic, YAML and TOML readers",
     ),
@@ -106,6 +109,10 @@ LAUNCH: tuple[Rule, ...] = (
         id="config.versions",
         crash_class=_CONFIG,
         needles=(
+            "cannot import name",
+            "incompatib",
+            "compiled against",
+            "update your jax",
             "undefined symbol",
             "cannot open shared object",
             "glibc",
@@ -138,7 +145,7 @@ LAUNCH: tuple[Rule, ...] = (
             "minimum required version",
             "cuda_home",
         ),
-        pattern=r"undefined symbol|cannot open shared object|glibc\w*_[\d.]+.{0,10} not found|no kernel image is available|driver version is insufficient|invalid device function|forward compatibility was attempted|incompatible with the current pytorch|cuda version mismatch|numpy\.(?:dtype|ufunc) size changed|binary incompatib"
+        pattern=r"cannot import name .{0,200}(?:site|dist)-packages|version incompatib|incompatible with .{0,40}version|was compiled against .{0,60}but|undefined symbol|cannot open shared object|glibc\w*_[\d.]+.{0,10} not found|no kernel image is available|driver version is insufficient|invalid device function|forward compatibility was attempted|incompatible with the current pytorch|cuda version mismatch|numpy\.(?:dtype|ufunc) size changed|binary incompatib"
         r"|was built with .{0,60}but|compiled using numpy|driver on your system is too old|torch not compiled with|not compiled with (?:cuda|nccl|flash|gpu)|unsupported gpu architecture|requires python|libtpu version.{0,40}(?:mismatch|old|incompat)|requires (?:torch|transformers|jax)\W|exec format error"
         r"|ptxas.{0,60}(?:too old|unsupported|not found|unknown)|mismatche[sd] the (?:pytorch|version)|is required for a normal functioning|pjrt.{0,60}(?:version|incompat)|bad interpreter|cuda_home environment variable is not set",
         unless=r"libtpu\.so: cannot open|tensorrt|libnvinfer|libcuda(?:rt)?\.so.{0,60}(?:ignore|skipping)|could not load dynamic library|warning|unable to initialize backend",
@@ -189,6 +196,9 @@ LAUNCH: tuple[Rule, ...] = (
         id="config.permission",
         crash_class=_CONFIG,
         needles=(
+            "error 401",
+            "error 403",
+            "error 404",
             "permission denied",
             "access denied",
             "accessdenied",
@@ -222,7 +232,7 @@ LAUNCH: tuple[Rule, ...] = (
             "permissiondenied",
             "unauthenticated",
         ),
-        pattern=r"permission ?_?denied|access ?denied|permissionerror|40[134] client error|401 unauthorized|403 forbidden|gatedrepoerror|gated repo|invalid_grant|determine credentials|defaultcredentialserror|(?:error|exception|http).{0,80}(?:unauthorized|forbidden|unauthenticated)|api_key not configured|no api key|locate credentials|nocredentialserror|invalid api key|(?:repository|revision|entry)notfounderror"
+        pattern=r"\(error 40[134]\b|permission ?_?denied|access ?denied|permissionerror|40[134] client error|401 unauthorized|403 forbidden|gatedrepoerror|gated repo|invalid_grant|determine credentials|defaultcredentialserror|(?:error|exception|http).{0,80}(?:unauthorized|forbidden|unauthenticated)|api_key not configured|no api key|locate credentials|nocredentialserror|invalid api key|(?:repository|revision|entry)notfounderror"
         r"|expiredtoken|does not have storage\.|insufficient permission|authentication failed|invalidaccesskeyid",
         unless=r"warning|retrying|nvml|dmesg|perf_event",
         why="credentials or rights of the launch",
@@ -231,6 +241,8 @@ LAUNCH: tuple[Rule, ...] = (
         id="config.image",
         crash_class=_CONFIG,
         needles=(
+            "could not select device driver",
+            "sh: ",
             "imagepullbackoff",
             "errimagepull",
             "invalidimagename",
@@ -250,7 +262,7 @@ LAUNCH: tuple[Rule, ...] = (
             'secret "',
             "no such image",
         ),
-        pattern=r"imagepullbackoff|errimagepull|invalidimagename|createcontainer(?:config)?error|manifest unknown|manifest for \S+ not found|pull access denied|runcontainererror|command not found|executable file not found|failed to pull image|runtimeenvsetuperror|failedmount|couldn't find key|secret \"\S+\" not found|no such image",
+        pattern=r"could not select device driver|^\S{0,40}sh: (?:line )?\d+: \S+: not found|imagepullbackoff|errimagepull|invalidimagename|createcontainer(?:config)?error|manifest unknown|manifest for \S+ not found|pull access denied|runcontainererror|command not found|executable file not found|failed to pull image|runtimeenvsetuperror|failedmount|couldn't find key|secret \"\S+\" not found|no such image",
         why="the container could not be made, or lacks a program",
     ),
     Rule(

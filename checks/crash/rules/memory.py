@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern broken over lines can no longer be searched for
 """Memory of the accelerator and of the host.
 
 A kill without a reason (137, -9, a bare "Killed") is not here: it proves no memory kill.
@@ -38,6 +39,8 @@ MEMORY: tuple[Rule, ...] = (
         id="oom_host.limit",
         crash_class=_HOST,
         needles=(
+            "physical memory limit",
+            "virtual memory limit",
             "memory limit",
             "term_memlimit",
             "low on resource: memory",
@@ -54,7 +57,7 @@ MEMORY: tuple[Rule, ...] = (
             "killed: vmem",
             "killed: pmem",
         ),
-        pattern=r"exceeded (?:job |step |its |the |container )?memory limit|memory limit.{0,30}exceeded|exceed\w*.{0,30}memory limit|term_memlimit|low on resource: memory"
+        pattern=r"beyond (?:the )?\'?(?:physical|virtual)\'? memory limit|exceeded (?:job |step |its |the |container )?memory limit|memory limit.{0,30}exceeded|exceed\w*.{0,30}memory limit|term_memlimit|low on resource: memory"
         r"|running low on memory|ray\.exceptions\.outofmemoryerror|task \d+: out of memory|objectstorefullerror|object store.{0,40}(?:is full|out of memory)|job killed: \w{0,3}mem|worker.{0,60}out of memory.{0,40}killed",
         unless=r"cuda|hip out of|hbm|gpu memory|device memory",
         why="limits of schedulers, kubelet eviction, Ray's memory monitor",
@@ -94,7 +97,7 @@ MEMORY: tuple[Rule, ...] = (
             "out of shared memory",
             "insufficient shared memory",
             "killed by signal: bus error",
-            "/dev/shm",
+            "/dev/shm",  # noqa: S108 - a word of the message, not a file that is used
         ),
         pattern=r"worker.{0,40}is killed by signal: killed|out of shared memory(?!, required)|insufficient shared memory|worker.{0,40}killed by signal: bus error|no space left.{0,80}/dev/shm|/dev/shm.{0,80}no space left",
         unless=r"triton|out of resource: shared memory",
@@ -141,7 +144,7 @@ MEMORY: tuple[Rule, ...] = (
             "bottom of memory",
             "top of memory",
         ),
-        pattern=r"program hbm requirement|largest program allocations in hbm|(?:ran )?out of memory in memory space|exceed\w* hbm capacity|hbm capacity .{0,60}program requirement|total hbm usage|not enough hbm|hbm.{0,40}(?:exhausted|out of memory|oom)"
+        pattern=r"memory space (?:hbm|vmem|smem)\b|used [\d.]+[gm] of [\d.]+[gm] hbm|program hbm requirement|largest program allocations in hbm|(?:ran )?out of memory in memory space|exceed\w* hbm capacity|hbm capacity .{0,60}program requirement|total hbm usage|not enough hbm|hbm.{0,40}(?:exhausted|out of memory|oom)"
         r"|insufficient hbm|bufferassignment oom|attempting to (?:reserve|allocate) .{0,60}(?:bottom|top) of memory|ran out of memory in",
         unless=r"hbm usage.{0,40}(?:mean|avg|%)",
         why="reports of the TPU compiler and runtime, also without the words 'out of memory'",

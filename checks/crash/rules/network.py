@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a pattern broken over lines can no longer be searched for
 """Lost peers, dead processes elsewhere and collective time-outs: all of them weak, since one rank's bug looks like this to the others."""
 
 from bot.model.crash import CrashClass, RelaunchAdvice
@@ -41,6 +42,9 @@ NETWORK: tuple[Rule, ...] = (
         crash_class=_BROKEN,
         weight=Weight.WEAK,
         needles=(
+            "worker died or was killed",
+            "worker is dead",
+            "worker crashed",
             "actor died unexpectedly",
             "actordiederror",
             "rayactorerror",
@@ -59,6 +63,7 @@ NETWORK: tuple[Rule, ...] = (
         crash_class=_BROKEN,
         weight=Weight.WEAK,
         needles=(
+            "pollforerror",
             "heartbeat timeout",
             "another task died",
             "coordination service",
@@ -68,7 +73,7 @@ NETWORK: tuple[Rule, ...] = (
             "shutdown barrier",
             "distributed service detected fatal",
         ),
-        pattern=r"heartbeat timeout|another task died|coordination ?service.{0,200}(?:unavailable|deadline|error status|set to error|stopped|timed out|fatal)"
+        pattern=r"pollforerror|heartbeat timeout|another task died|coordination ?service.{0,200}(?:unavailable|deadline|error status|set to error|stopped|timed out|fatal)"
         r"|registertask|missed .{0,20}heartbeat|failed to (?:send|receive) heartbeat|barrier timed out|shutdown barrier.{0,60}(?:fail|timed)|distributed service detected fatal",
         unless=_RETRIED,
         why="JAX's coordination service lost a task, or never saw it",
@@ -78,6 +83,8 @@ NETWORK: tuple[Rule, ...] = (
         crash_class=_BROKEN,
         weight=Weight.WEAK,
         needles=(
+            "heartbeat monitor timed out",
+            "no heartbeat of its watchdog",
             "watchdog caught collective",
             "collective operation timeout",
             "timed out waiting",
@@ -94,7 +101,7 @@ NETWORK: tuple[Rule, ...] = (
             "barrier timeout",
             "nccl operations have failed or timed out",
         ),
-        pattern=r"watchdog caught collective|communicator was (?:already )?aborted|nccl operation failed|distbackenderror|collective operation timeout|watchdog thread terminated|timed out in .{0,40}(?:allreduce|barrier|broadcast|all_?gather|monitoredbarrier)"
+        pattern=r"heartbeat monitor timed out|no heartbeat of its watchdog|watchdog caught collective|communicator was (?:already )?aborted|nccl operation failed|distbackenderror|collective operation timeout|watchdog thread terminated|timed out in .{0,40}(?:allreduce|barrier|broadcast|all_?gather|monitoredbarrier)"
         r"|(?:gloo|nccl|rank|barrier|recv|send|collective).{0,80}timed out waiting|timed out waiting .{0,60}(?:recv|send|collective|operation|rank)|monitoredbarrier.{0,80}(?:fail|timed|did not)|watchdog got stuck|heartbeatmonitor.{0,60}timeout|barrier timeout|nccl operations have failed or timed out",
         why="ranks wait for one that is slow, hung, dead or elsewhere in its code",
     ),
