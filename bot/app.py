@@ -11,7 +11,7 @@ import signal
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import AsyncExitStack
 from datetime import timedelta
-from typing import Any
+from typing import Any, TextIO
 
 import httpx
 import structlog
@@ -44,7 +44,7 @@ async def run_bot(
     *,
     stop: asyncio.Event | None = None,
     console: Console | None = None,
-    log_json: bool | None = None,
+    log_stream: TextIO | None = None,
     started: Callable[[Parts], Awaitable[None]] | None = None,
 ) -> int:
     """Run Hero until it is told to stop.
@@ -53,7 +53,7 @@ async def run_bot(
         settings: the whole tree.
         stop: set to stop; SIGTERM and SIGINT set it too.
         console: where the console channel prints.
-        log_json: JSON log lines; None for text on a terminal only.
+        log_stream: where log lines go; None for standard error.
         started: awaited beside the loops once all of them run; the demo plays its part through it.
 
     Returns:
@@ -66,7 +66,7 @@ async def run_bot(
     """
     stop = stop or asyncio.Event()
     _listen_for_signals(stop)
-    configure_logs(level=settings.bot.log_level, redactor=Redactor(settings.secrets), json=log_json)
+    configure_logs(level=settings.bot.log_level, redactor=Redactor(settings.secrets), stream=log_stream)
     async with AsyncExitStack() as stack:
         parts = await build(settings, SystemClock(), stack, console=console)
         if not await _begin_tenure(parts, stop):
@@ -139,7 +139,9 @@ async def _supervise(parts: Parts, stop: asyncio.Event, started: Callable[[Parts
         await _settle(parts.executor.halt(_STOP_STEP), "executor")
         _cancel([executor])
         await _settle(_send_the_rest(parts), "outbox")
-        _cancel([*outbox, *rest, web])
+        _cancel([*outbox, *rest])
+        await _settle(asyncio.shield(web), "web")
+        web.cancel()
 
 
 def _cancel(tasks: list[asyncio.Task[None]]) -> None:

@@ -49,7 +49,7 @@ def observe(record: Record, seen: Snapshot, context: Context, shape: dict[str, s
         }
     )
     changed = (instance,) if instance is not None and instance != record.instance else ()
-    first = record.instance is None and instance is not None
+    first = record.run.last_checked_at is None and instance is not None
     return Seen(run=run, instances=changed, is_first_sight=first, is_new_launch=is_new and not first)
 
 
