@@ -5,6 +5,7 @@ from files named by ``<key>_file``, never from the TOML itself.
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
@@ -49,7 +50,7 @@ class BotSettings(Section):
     """``[bot]``: Hero itself."""
 
     database: str = "sqlite:///hero.db"
-    """Where everything is remembered: ``sqlite:///PATH``."""
+    """Where everything is remembered: ``sqlite:///PATH``, relative to the configuration file."""
 
     runs: Path = Path("runs")
     """The directory of contracts, one ``RUN_ID.toml`` a run; relative to the configuration file."""
@@ -314,8 +315,14 @@ def load_settings(path: Path | None) -> Settings:
         settings = Settings(**table)
     except ValidationError as error:
         raise ConfigurationError(tuple(_problem(path, each) for each in error.errors(include_input=False))) from None
-    runs = settings.bot.runs if settings.bot.runs.is_absolute() else base / settings.bot.runs
-    return settings.model_copy(update={"bot": settings.bot.model_copy(update={"runs": runs})})
+    placed = {"runs": base / settings.bot.runs, "database": _placed(settings.bot.database, base)}
+    return settings.model_copy(update={"bot": settings.bot.model_copy(update=placed)})
+
+
+def _placed(database: str, base: Path) -> str:
+    """Return the database's address with its path below ``base``, unless it is absolute or names no file."""
+    scheme, found, name = database.partition(":///")
+    return f"{scheme}:///{base / name}" if found and name and name != ":memory:" else database
 
 
 def _read_table(path: Path) -> dict[str, Any]:
@@ -327,8 +334,21 @@ def _read_table(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         problem = f"{path}: cannot be read ({error})"
     except tomllib.TOMLDecodeError as error:
-        problem = f"{path}: is no TOML: {error}"
+        problem = _broken_toml(path, str(error))
     raise ConfigurationError((problem,))
+
+
+def _broken_toml(path: Path, message: str) -> str:
+    """Name the line and its key, and never its value: that may be a secret."""
+    found = re.search(r"\(at line (\d+), column \d+\)", message)
+    reason = message[: found.start()].strip() if found else message
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    number = int(found[1]) if found else len(lines)
+    broken = lines[number - 1] if 0 < number <= len(lines) else ""
+    key = re.match(r"\s*([\w.\"-]+)\s*=", broken)
+    named = f"{key[1]}: " if key else ""
+    fix = 'write texts in "quotes", numbers and true/false bare, lists as ["a", "b"]'
+    return f"{path}:{number}: {named}this line is no TOML ({reason}); {fix}"
 
 
 def _refuse_plain_secrets(path: Path | None, table: Mapping[str, Any]) -> None:

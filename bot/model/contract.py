@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, field_validator, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from bot.model.durations import Duration
 from bot.model.value import JobId, PersonName, RunId, Value
@@ -44,21 +44,34 @@ class RunKind(StrEnum):
     DIAGNOSTIC = "diagnostic"
 
 
-class TrackerContract(Value):
+class Part(Value):
+    """A table of the contract. The text under each field is its line in ``docs/contract.md``."""
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
+class TrackerContract(Part):
     """Where metrics are tracked under which identity."""
 
     mode: str = "disabled"
+    """The tracker's own mode, e.g. ``online``; ``disabled`` when there is no tracker."""
     entity: str | None = None
+    """Whose project it is: a user or a team."""
     project: str | None = None
+    """The project that holds the run."""
     id: str | None = None
+    """The run's id in the tracker; a relaunch has to go on under the same one."""
     name: str | None = None
+    """The name that the tracker shows."""
     resume: str | None = None
+    """What the tracker does when the id exists already, e.g. ``allow`` or ``must``."""
 
 
-class IrisContract(Value):
+class IrisContract(Part):
     """The run is an Iris job; the controller is in the settings."""
 
     kind: Literal["iris"]
+    """``iris``."""
     job_id: JobId
     """The job to watch, ``/user/name``: the coordinator where there is one; its children are watched with it."""
 
@@ -72,10 +85,11 @@ class IrisContract(Value):
         return value
 
 
-class LocalContract(Value):
+class LocalContract(Part):
     """The run is a supervised process group on Hero's own machine."""
 
     kind: Literal["local"]
+    """``local``."""
     directory: str
     """Where jobs keep their state and output; one directory a job below it."""
 
@@ -85,16 +99,18 @@ class LocalContract(Value):
         return
 
 
-class ChannelsContract(Value):
+class ChannelsContract(Part):
     """Where people talk about this run. What is missing Hero opens itself and remembers."""
 
     github_issue: int | None = None
+    """Number of the run's issue in the repository of the settings."""
     slack_thread: str | None = None
     """``ts`` of the thread's root."""
     discord_thread: str | None = None
+    """Id of the run's thread."""
 
 
-class CadenceContract(Value):
+class CadenceContract(Part):
     """How often to look (manage-hero-run, "Babysitting"; babysit-job, "Cadence and Tooling Notes")."""
 
     check: Duration | None = None
@@ -116,43 +132,65 @@ class CadenceContract(Value):
         return self
 
 
-class MetricsContract(Value):
+class MetricsContract(Part):
     """Where this run's figures are and what they are called there."""
 
     file: str | None = None
     """A JSONL file that the trainer appends one object a logged step to; relative to ``checkout``."""
     step: str = "step"
+    """The run's own name for the optimizer step, a whole number."""
     loss: str = "loss"
+    """The run's own name for the training loss."""
     grad_norm: str = "grad_norm"
+    """The run's own name for the global gradient norm before clipping."""
     tokens_per_second: str = "tokens_per_second"
+    """The run's own name for the throughput, tokens a second over all hosts."""
     step_time_s: str = "step_time_s"
+    """The run's own name for the duration of a step, in seconds."""
     lr: str = "lr"
+    """The run's own name for the learning rate."""
     timestamp: str = "timestamp"
+    """The run's own name for the moment of a row: seconds since 1970, or ISO 8601 with a zone."""
 
 
-class RetentionContract(Value):
+class RetentionContract(Part):
+    """How many saved states are kept."""
+
     resume: int = 1
+    """How many of the newest complete checkpoints are kept to resume from."""
     milestones: tuple[int, ...] = ()
+    """The steps whose checkpoints are kept for good."""
 
 
-class MilestonesContract(Value):
+class MilestonesContract(Part):
     """At which steps people are told that the run got there."""
 
     every: int | None = Field(default=None, gt=0)
+    """Every so many steps; none by default."""
     steps: tuple[int, ...] = ()
+    """And at these."""
 
 
-class Contract(Value):
+class Contract(Part):
     """A run's contract. A command may hold secrets: it is never shown, logged or stored unscrubbed."""
 
     run_id: Annotated[RunId, StringConstraints(pattern=RUN_ID_PATTERN)]
+    """The run's name; taken from the file's name, with which it must agree when it is given."""
     kind: RunKind | None = None
+    """``production`` or ``diagnostic``. Not given: a diagnostic only when the numbers below stay under 1e22 model
+    FLOPs, else production."""
     model_flops: float | None = Field(default=None, gt=0)
+    """Of the whole run."""
     params: float | None = Field(default=None, gt=0)
+    """Parameters; with ``tokens`` it gives the model FLOPs as 6 x params x tokens."""
     tokens: float | None = Field(default=None, gt=0)
+    """Tokens of the whole run."""
     dri: PersonName
+    """The directly responsible individual, by the name in ``[people]``: whose yes a relaunch needs."""
     deputies: tuple[PersonName, ...] = ()
+    """Who stands in for the DRI, by name; a relaunch still needs the yes of the DRI alone."""
     owner: PersonName | None = None
+    """Who looks after the monitoring of this run."""
     command: tuple[str, ...] = Field(min_length=1, repr=False)
     """argv, or one line in the file; the exact command that submits (and resubmits) the run."""
     environment: dict[str, str] = Field(default={}, repr=False)
@@ -160,22 +198,36 @@ class Contract(Value):
     checkout: str = "."
     """Where the command is run; relative paths of this file are below it."""
     source_sha: str | None = None
+    """The commit that the run was launched from."""
     dirty_approved: bool = False
+    """Whether changes that are not committed are part of the launch, by agreement."""
     bundle: str | None = None
+    """The packed source that is submitted, when it is not the checkout."""
     hardware: str | None = None
+    """What it runs on, e.g. ``v5p-64``."""
     output_root: str
+    """Where the run writes; a path, or an address such as ``gs://BUCKET/RUN``."""
     checkpoint_roots: tuple[str, ...] = ()
     """Directories of ``step-N``; by default ``<output_root>/checkpoints`` and ``resume_root``."""
     resume_root: str | None = None
+    """A further directory of checkpoints that the trainer resumes from."""
     export_root: str | None = None
+    """Where finished models are exported to."""
     traces_root: str | None = None
+    """Where profiles are written."""
     session_root: str | None = None
+    """Where this launch keeps what does not outlive it."""
     spill: str | None = None
+    """Where temporary data goes that does not fit in memory."""
     datasets: tuple[str, ...] = ()
+    """What it trains on, by name or address."""
     retention: RetentionContract = RetentionContract()
     checkpoint_bytes: int | None = None
+    """Size of one checkpoint."""
     initialize_from: str | None = None
+    """The checkpoint that step 0 started from, when it did not start from nothing."""
     final_step: int | None = Field(default=None, gt=0)
+    """The step at which the run is complete; without it Hero can't tell an early end from success."""
     final_step_source: str = ""
     """How the final step was found, e.g. ``config trainer.num_train_steps``."""
     basis: dict[str, Basis] = {}

@@ -31,6 +31,17 @@ def parse_duration(raw: object) -> object:
 type Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
 
 
+def write_duration(value: timedelta) -> str:
+    """Return a duration as people write it in a file, ``1h30m``; ``parse_duration`` reads the same value back."""
+    left = round(value.total_seconds() * 1000)
+    parts: list[str] = []
+    for size, unit in ((86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")):
+        count, left = divmod(left, size)
+        if count:
+            parts.append(f"{count}{unit}")
+    return "".join(parts) or "0s"
+
+
 def say_duration(value: timedelta) -> str:
     """Return a duration for people: the two largest units, ``2 d 3 h``, ``15 min``, ``40 s``, ``0.5 s``."""
     seconds = value.total_seconds()
