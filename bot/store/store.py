@@ -35,7 +35,7 @@ from bot.store.engine import BUSY_TIMEOUT, open_engine, reading, writing
 from bot.store.leases import Lease
 from bot.store.tables import actions, incidents, requests
 from bot.store.transaction import Transaction
-from bot.store.upgrade import upgrade
+from bot.store.upgrade import is_current, upgrade
 
 log = structlog.get_logger()
 
@@ -83,7 +83,7 @@ class Store:
             ConfigurationError: the URL, the directory, or a file of a newer Hero or of another program.
             StoreError: the file cannot be read, written or locked.
         """
-        path = _path(url)
+        path = database_path(url)
         scratch = None
         if path is None:
             scratch = Path(tempfile.mkdtemp(prefix="hero-"))
@@ -94,6 +94,33 @@ class Store:
         store = cls(open_engine(path, busy_timeout), path, clock, redactor)
         store._scratch = scratch
         return store
+
+    @classmethod
+    async def open_existing(
+        cls, url: str, clock: Clock, redactor: Redactor, *, busy_timeout: timedelta = BUSY_TIMEOUT
+    ) -> Self | None:
+        """Open a database beside the Hero that owns it; nothing is created or upgraded.
+
+        Args:
+            url: as for ``open``.
+            clock: as for ``open``.
+            redactor: as for ``open``.
+            busy_timeout: as for ``open``.
+
+        Returns:
+            None when there is no such file yet, or none that lasts.
+
+        Raises:
+            ConfigurationError: the URL, or a file of another Hero than this one or of another program.
+            StoreError: the file cannot be read.
+        """
+        path = database_path(url)
+        if path is None or not path.exists():
+            return None
+        if not await asyncio.to_thread(is_current, path, busy_timeout):
+            problem = f"[bot] database: {path} is of an older Hero; `hero run` upgrades it, after putting a copy aside"
+            raise ConfigurationError((problem,))
+        return cls(open_engine(path, busy_timeout), path, clock, redactor)
 
     async def close(self) -> None:
         """Wait for the transaction that is under way, then close every connection."""
@@ -300,8 +327,12 @@ class Store:
             await ledger.save_cursor(connection, name, value)
 
 
-def _path(url: str) -> Path | None:
-    """Return the file that a database URL names; None for one that nobody needs afterwards."""
+def database_path(url: str) -> Path | None:
+    """Return the file that a database URL names; None for one that nobody needs afterwards.
+
+    Raises:
+        ConfigurationError: it names nothing that Hero can open.
+    """
     try:
         parsed = make_url(url)
     except ArgumentError:

@@ -46,22 +46,45 @@ def upgrade(path: Path, at: datetime, busy_timeout: timedelta) -> Path | None:
         engine.dispose()
 
 
+def is_current(path: Path, busy_timeout: timedelta) -> bool:
+    """Whether the file has the tables that this Hero knows; False when a start would upgrade it. Changes nothing.
+
+    Raises:
+        ConfigurationError: the file belongs to a newer Hero or to another program.
+        StoreError: it cannot be opened or read.
+    """
+    known = [migration.revision for migration in _migrations().walk_revisions()]
+    engine = open_upgrade_engine(path, busy_timeout)
+    try:
+        with _ALEMBIC, translated(path), engine.connect() as connection:
+            revision = _revision(connection, path)
+    finally:
+        engine.dispose()
+    if revision is not None and revision not in known:
+        raise _newer(path, revision, known[0])
+    return revision == known[0]
+
+
 def _upgrade_inside(connection: Connection, script: ScriptDirectory, path: Path, at: datetime) -> Path | None:
     known = [migration.revision for migration in script.walk_revisions()]
     revision = _revision(connection, path)
     if revision == known[0]:
         return None
     if revision is not None and revision not in known:
-        problem = (
-            f"[bot] database: {path} was written by a newer Hero (its tables are of revision {revision}, "
-            f"this one knows up to {known[0]}); install the newer Hero again, or put back the copy that it made first"
-        )
-        raise ConfigurationError((problem,))
+        raise _newer(path, revision, known[0])
     copy = _copy(path, path.with_name(f"{path.name}.{revision}-{at:%Y%m%dT%H%M%SZ}.backup")) if revision else None
     config = _config()
     config.attributes["connection"] = connection
     command.upgrade(config, "head")
     return copy
+
+
+def _newer(path: Path, revision: str, newest: str) -> ConfigurationError:
+    problem = (
+        f"[bot] database: {path} was written by a newer Hero (its tables are of revision {revision}, "
+        f"this one knows up to {newest}); install the newer Hero again, or put back the copy that it made first"
+    )
+    return ConfigurationError((problem,))
 
 
 def _revision(connection: Connection, path: Path) -> str | None:
