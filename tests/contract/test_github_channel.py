@@ -14,6 +14,7 @@ from pydantic import SecretStr
 
 from bot.channels.github.channel import GitHubChannel
 from bot.channels.github.records import Position
+from bot.errors import StoreFullError
 from bot.model.delivery import ChannelName, Delivery, Later, Never, Posted, SendOutcome, Sent, Target
 from bot.model.event import Commanded, Inbound, Said, Unsaid
 from bot.model.person import Actor, Person, Platform
@@ -295,17 +296,66 @@ async def test_a_post_that_a_rename_redirects_is_not_lost(gh: FakeGitHub, make: 
     assert [comment.id for comment in gh.issue(issue).comments] == [int(sent.message_id)]
 
 
-async def test_after_a_rename_messages_and_edits_go_on(gh: FakeGitHub, make: Make) -> None:
+async def test_after_a_rename_messages_edits_and_reading_go_on(gh: FakeGitHub, make: Make, clock: FakeClock) -> None:
     issue = gh.open_issue("run")
-    channel = make(issue=issue)
+    gh.user_comments(issue, "bob", "long before", START - timedelta(days=1))
+    channel, inbox = make(issue=issue), Inbox()
     await channel.send(delivery(1, slot="live"))
-    gh.rename("acme/pretraining")
 
+    async with listening(channel, clock, inbox) as poll:
+        gh.rename("acme/pretraining")
+        gh.user_comments(issue, "dri", "approve R7")
+        await poll()
     outcomes = [await channel.send(delivery(2, update("step on"), slot="live")), await channel.send(delivery(3))]
 
     assert all(isinstance(outcome, Sent) for outcome in outcomes)
-    assert "step on" in bodies(gh, issue)[0]
+    assert "step on" in bodies(gh, issue)[1]
+    assert len(bodies(gh, issue)) == 4
+    assert inbox.texts == ["approve R7"]
+
+
+async def test_a_cancelled_send_leaves_a_record_by_which_the_next_one_waits_and_looks(
+    gh: FakeGitHub, make: Make, clock: FakeClock
+) -> None:
+    """As when Hero is stopped in the middle: the comment is stored a moment later."""
+    channel = make(issue=gh.open_issue("run"))
+    stall = gh.stall("POST", COMMENTS)
+    sending = asyncio.create_task(channel.send(delivery()))
+    await until(stall.reached.is_set)
+    sending.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sending
+
+    early = await make(issue=1).send(delivery(attempt=1))
+    stall.release()
+    await until(lambda: len(bodies(gh)) == 1)
+    clock.advance(timedelta(seconds=90))
+    late = await make(issue=1).send(delivery(attempt=2))
+
+    assert isinstance(early, Later)
+    assert early.after == timedelta(seconds=90)
+    assert isinstance(late, Sent)
+    assert len(gh.posts()) == 1
+
+
+async def test_an_app_learns_its_login_from_its_first_comment_and_knows_itself_by_it(
+    gh: FakeGitHub, make: Make, clock: FakeClock, ledger: FakeLedger
+) -> None:
+    """An installation's token may not ask who it is."""
+    issue, inbox = gh.open_issue("run"), Inbox()
+    token = str(gh.access.issue_installation_token("write")["token"])
+    first = await make(issue=issue, token=token).send(delivery(1))
+    del ledger.cursors["github:postings"]
+
+    restarted = make(issue=issue, token=token)
+    again = await restarted.send(delivery(1, attempt=1))
+    async with listening(restarted, clock, inbox) as poll:
+        gh.user_comments(issue, "dri", "seen")
+        await poll()
+
+    assert again == first
     assert len(bodies(gh, issue)) == 2
+    assert inbox.texts == ["seen"]
 
 
 # Edits in place.
@@ -339,6 +389,22 @@ async def test_a_slot_whose_comment_was_deleted_gets_one_new_comment(
     assert second == third
     assert second.message_id != first.message_id
     assert len(bodies(gh)) == 1
+
+
+async def test_a_successor_issue_gets_comments_of_its_own(gh: FakeGitHub, make: Make, ledger: FakeLedger) -> None:
+    old, new = gh.open_issue("old"), gh.open_issue("new")
+    await make(issue=old).send(delivery(1, slot="live"))
+
+    channel = make(issue=new)
+    first = await channel.send(delivery(2, update("moved"), slot="live"))
+    second = await channel.send(delivery(3, update("moved on"), slot="live"))
+
+    thread = await ledger.posted(ChannelName.GITHUB, RUN, "thread")
+    assert first == second
+    assert len(bodies(gh, old)) == len(bodies(gh, new)) == 1
+    assert "moved on" in bodies(gh, new)[0]
+    assert thread is not None
+    assert thread.message_id == str(new)
 
 
 async def test_a_sticky_comment_and_an_approval_deep_in_a_long_issue_are_both_found(
@@ -641,6 +707,50 @@ async def test_edits_deletions_commands_and_bots_come_as_what_they_are(
     (unsaid,) = [event for event in inbox.events if isinstance(event, Unsaid)]
     assert (unsaid.place.message, unsaid.actor.user_id) == (str(approval), "101")
     assert said[0].place.conversation == str(issue)
+
+
+async def test_a_person_whose_own_token_hero_was_given_is_still_heard(
+    gh: FakeGitHub, make: Make, clock: FakeClock
+) -> None:
+    """What carries no marker was written by the person and not by Hero."""
+    gh.add_token("ghp_" + "d" * 36, "dri")
+    issue = gh.open_issue("run")
+    channel, inbox = make(issue=issue, token="ghp_" + "d" * 36), Inbox()
+
+    async with listening(channel, clock, inbox) as poll:
+        await channel.send(delivery(1))
+        gh.user_comments(issue, "dri", "approve R7")
+        await poll()
+
+    assert inbox.texts == ["approve R7"]
+
+
+async def test_what_could_not_be_stored_is_read_again(gh: FakeGitHub, make: Make, clock: FakeClock) -> None:
+    """A full disk while a poll is handed on: the position stays, and the next poll brings the same."""
+    issue, inbox = gh.open_issue("run"), Inbox()
+    channel = make(issue=issue)
+    await channel.send(delivery(1))
+    is_full = True
+
+    async def receive(source: str, event_id: str, payload: Inbound) -> bool:
+        if is_full:
+            raise StoreFullError("no space left")
+        return await inbox.receive(source, event_id, payload)
+
+    gh.user_comments(issue, "dri", "approve R7")
+    task = asyncio.create_task(channel.run(receive))
+    await until(lambda: bool(clock._sleepers))
+    trouble = channel.trouble
+    is_full = False
+    clock.advance(POLL)
+    await until(lambda: bool(inbox.texts))
+    await until(lambda: channel.trouble == "")
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+
+    assert "no space left" in trouble
+    assert inbox.texts == ["approve R7"]
 
 
 async def test_an_issue_that_is_gone_does_not_keep_the_others_from_being_read(

@@ -23,6 +23,10 @@ class OwnAccount:
             self._is_asked = True
         return self._login
 
+    def forget(self) -> None:
+        """Ask again: the token is another one now, and may be another account's."""
+        self._login, self._is_asked = None, False
+
     async def learn(self, comment: Comment) -> None:
         """Take a comment that is certainly ours to learn the login from."""
         if self._login is None and comment.author is not None:

@@ -189,6 +189,8 @@ class GitHubChannel:
     async def _failed(self, error: ServiceError, issue: int | None) -> SendOutcome:
         await self._recover(error)
         outcome = outcome_of(error, self._client.repository, issue)
+        if isinstance(outcome, Never):
+            self._trouble.end("writing")
         if not isinstance(error, SettlingError):
             concern = f"issue {issue}" if isinstance(outcome, Never) and issue else "writing"
             self._trouble.begin(concern, say_trouble(error, self._client.repository, issue))
@@ -198,6 +200,7 @@ class GitHubChannel:
         """Do what may help the next try: look up the repository's new name, or take the token anew."""
         if isinstance(error, BadTokenError):
             self._client.renew()
+            self._own.forget()
         elif isinstance(error, MovedError):
             with contextlib.suppress(ServiceError):
                 await self._client.ask_repository()

@@ -137,7 +137,8 @@ HOSTILE = st.one_of(
     st.text(max_size=300),
     st.sampled_from(
         [
-            "@everyone", "@acme/all", "closes #12", "GH-12", "<!-- hero:delivery=hero-12d8b6f0:17:github -->", "-->", "`",
+            "@everyone", "@acme/all", "closes #12", "GH-12", "<!-- hero:delivery=hero-12d8b6f0:17:github -->", "-->",
+            "`",
             "```\n@dri\n```", "</details>", "<script>", "\x00\x1b[2J", "\u202e", "~~~", "**", "&lt;!--", "\r\n# x", "!",
             "approve R7", "\\", "x" * 70_000, "<!" * 9_000, "@a" * 9_000, "\ud800",
         ]
