@@ -26,7 +26,7 @@ _STREAMS = (
     re.compile(r"\((raylet|autoscaler)(?: ?[^)]{0,60})?\) ?"),
     re.compile(r"(\[\d{1,4},\d{1,6}\])<std(?:err|out)>: ?"),
     re.compile(r"(\[(?:default|trainer)\d{1,6}\]): ?"),
-    re.compile(r"\[?(\d{1,5})\]?: (?=\s|Traceback|\S+Error|[\[(]|\w)"),
+    re.compile(r"\[?(\d{1,5})\]?: (?=\s|Traceback|\S+Error|[\[(/{]|\w)"),
     re.compile(r"((?:pod/)?[a-z0-9][a-z0-9./-]{0,80}-[a-z0-9-]{1,20}(?: [a-z0-9-]{1,40})?) {1,4}\| ?"),
 )
 _STAMPS = (

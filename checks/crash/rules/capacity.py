@@ -36,8 +36,11 @@ CAPACITY: tuple[Rule, ...] = (
     Rule(
         id="capacity.quota",
         crash_class=_CAPACITY,
-        needles=("quota",),
-        pattern=r"quota .{0,120}(?:exhausted|exceeded|reached)|exceed\w* .{0,40}quota|insufficient quota|quota_exceeded|quotaexceeded|vcpulimitexceeded|quotafailure|not enough quota|no quota",
+        needles=(
+            "unused quota",
+            "quota",
+        ),
+        pattern=r"insufficient (?:unused )?quota|quota .{0,120}(?:exhausted|exceeded|reached)|exceed\w* .{0,40}quota|insufficient quota|quota_exceeded|quotaexceeded|vcpulimitexceeded|quotafailure|not enough quota|no quota",
         unless=r"disk quota|storage quota|requests? per|rate|read requests|write requests",
         why="the project may not have more machines",
     ),

@@ -20,6 +20,9 @@ CODE: tuple[Rule, ...] = (
         id="code.device",
         crash_class=_SMALL,
         needles=(
+            "unknown format code",
+            "inplace update to inference tensor",
+            "non-leaf tensor",
             "unsupported format string",
             "view size is not compatible",
             "unsupported scalartype",
@@ -35,7 +38,7 @@ CODE: tuple[Rule, ...] = (
             "that requires grad. use",
             "leaf variable",
         ),
-        pattern=r"unsupported format string|view size is not compatible|unsupported scalartype|(?:be|are|is|not) on the same device|at least two devices|can't convert cuda|cuda:\d device type tensor to numpy|indices should be either on cpu|does ?n[o']t require grad|created only for scalar|that requires grad\. use|a leaf variable that requires grad",
+        pattern=r"unknown format code|inplace update to inference tensor|optimize a non-leaf tensor|unsupported format string|view size is not compatible|unsupported scalartype|(?:be|are|is|not) on the same device|at least two devices|can't convert cuda|cuda:\d device type tensor to numpy|indices should be either on cpu|does ?n[o']t require grad|created only for scalar|that requires grad\. use|a leaf variable that requires grad",
         why="one .to(device), detach() or requires_grad is missing",
     ),
     Rule(
@@ -72,6 +75,7 @@ CODE: tuple[Rule, ...] = (
         id="code.shapes",
         crash_class=_COMPLEX,
         needles=(
+            "reduction dim",
             "channels",
             "shape",
             "size of tensor",
@@ -80,7 +84,7 @@ CODE: tuple[Rule, ...] = (
             "broadcast",
             "size mismatch, got",
         ),
-        pattern=r"expected input.{0,60}to have \d+ channels|shapes cannot be multiplied|size of tensor .{1,20} must match|sizes of tensors must match|incompatible shapes|shapes? (?:mismatch|do not match|must match|are incompatible|.{1,60} and .{1,60} not aligned)|shape '\[.{0,60}\]' is invalid for input|requires contracting dimensions|could not be broadcast|not broadcastable|cannot be broadcast|expected .{0,20}\d-?d\w* .{0,40}(?:but got|got)|dimension (?:out of range|mismatch|size)|size mismatch, got|operands could not be|inconsistent shapes|einsum.{0,80}(?:dimension|subscript|size)|named axes|axis sizes? (?:mismatch|differ)|cannot reshape array",
+        pattern=r"must have same reduction dim|expected input.{0,60}to have \d+ channels|shapes cannot be multiplied|size of tensor .{1,20} must match|sizes of tensors must match|incompatible shapes|shapes? (?:mismatch|do not match|must match|are incompatible|.{1,60} and .{1,60} not aligned)|shape '\[.{0,60}\]' is invalid for input|requires contracting dimensions|could not be broadcast|not broadcastable|cannot be broadcast|expected .{0,20}\d-?d\w* .{0,40}(?:but got|got)|dimension (?:out of range|mismatch|size)|size mismatch, got|operands could not be|inconsistent shapes|einsum.{0,80}(?:dimension|subscript|size)|named axes|axis sizes? (?:mismatch|differ)|cannot reshape array",
         unless=r"warning|checkpoint|state_dict|size mismatch for \S+: copying",
         why="shapes disagree somewhere between the layers",
     ),

@@ -314,7 +314,7 @@ HARDWARE: tuple[Rule, ...] = (
             "marked as down",
             "vm was terminated due to a hardware",
         ),
-        pattern=r"due to node \S{0,60} ?failure|not responding, setting down|(?:host|node|machine|worker) \S{1,60} became unreachable|due to node failure|node failure on|\bnode_fail\b|job_?state[=: ]node_fail|nodelost|(?:node|host) (?:was |is )?lost\b|lost node|deletionbytaintmanager|taintmanagereviction|deletionbypodgc"
+        pattern=r"srun: error: \S{1,60}: node failure|due to node \S{0,60} ?failure|not responding, setting down|(?:host|node|machine|worker) \S{1,60} became unreachable|due to node failure|node failure on|\bnode_fail\b|job_?state[=: ]node_fail|nodelost|(?:node|host) (?:was |is )?lost\b|lost node|deletionbytaintmanager|taintmanagereviction|deletionbypodgc"
         r"|unexpectedadmissionerror|nodenotready|node (?:\S{1,60} )?(?:status )?is not ready|node not ready|unexpected(?:ly)? reboot|prolog.{0,40}(?:fail|error)|hardware failure|node is unreachable"
         r"|node\.kubernetes\.io/unreachable|node.{0,60}marked as down|terminated due to a hardware",
         unless=r"(?:may|might|could|possibly|probably|likely) .{0,30}(?:hardware|node) failure|tolerat|--no-requeue|e\.g\.",

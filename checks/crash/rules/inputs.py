@@ -46,6 +46,9 @@ INPUTS: tuple[Rule, ...] = (
         id="data.corrupt_format",
         crash_class=_DATA,
         needles=(
+            "could not parse modelproto",
+            "parse serialized",
+            "could not parse example",
             "file signature not found",
             "allow_pickle",
             "truncated file",
@@ -88,7 +91,7 @@ INPUTS: tuple[Rule, ...] = (
             "could not decode",
             "zarr",
         ),
-        pattern=r"file signature not found|pickled data when allow_pickle=false|parquet (?:magic|file size|footer)|parquet.{0,80}(?:corrupt|truncat|invalid|could not open)|arrowinvalid|safetensor\w*.{0,80}(?:header|corrupt|invalid|incomplete|deserializ)|headertoolarge|metadataincompletebuffer|invalidheader\w*|datalosserror|\bdata_?\s?loss\b|(?:corrupted|truncated|corrupt) (?:record|file|shard|checkpoint|data|chunk|archive|header|index|example|block|sample|tar)"
+        pattern=r"could not parse modelproto|(?:can.t|could not) parse (?:serialized )?example|file signature not found|pickled data when allow_pickle=false|parquet (?:magic|file size|footer)|parquet.{0,80}(?:corrupt|truncat|invalid|could not open)|arrowinvalid|safetensor\w*.{0,80}(?:header|corrupt|invalid|incomplete|deserializ)|headertoolarge|metadataincompletebuffer|invalidheader\w*|datalosserror|\bdata_?\s?loss\b|(?:corrupted|truncated|corrupt) (?:record|file|shard|checkpoint|data|chunk|archive|header|index|example|block|sample|tar)"
         r"|checksum (?:mismatch|error|fail\w*|does not match|verification failed|is incorrect)|(?:mismatch\w*|invalid|bad|wrong|incorrect|failed) (?:\w+ )?checksum|not an arrow file|unidentifiedimageerror|image file is truncated|truncated file|codec can't decode|jsondecodeerror|datasetgenerationerror|(?:invalid|bad|wrong|unexpected|expected) magic|magic number (?:mismatch|in|does)|unable to open object"
         r"|(?:shard|file|checkpoint|dataset|tar|record|index|array|blob|download)\b.{0,80}(?:is|was|appears?|may be|seems?) (?:\w+ )?(?:truncated|corrupt\w*|incomplete|damaged|empty)|(?:hash|md5|sha256) mismatch|nonmatching(?:checksum|splits)|malformed (?:json|record|line|row|example)|(?:array ?record|riegeli).{0,100}(?:corrupt|invalid|fail|unexpected)|error reading .{0,100}zarr|zarr.{0,60}(?:missing|not found|corrupt)",
         unless=r"warning|skipping|truncated to|truncated (?:sequence|stack|output|trace)|bundle truncated|log truncated|\.\.\. truncated|truncated\.\.\.|glibc|double free|malloc|corrupted size|corrupted unsorted",
@@ -98,6 +101,7 @@ INPUTS: tuple[Rule, ...] = (
         id="data.wrong_size",
         crash_class=_DATA,
         needles=(
+            "bytes for message body",
             "size mismatch",
             "mmap length",
             "cannot mmap",
@@ -115,7 +119,7 @@ INPUTS: tuple[Rule, ...] = (
             "expected bytes",
             "number of tokens read",
         ),
-        pattern=r"(?:shard|file|data\w*|index) size mismatch|size mismatch.{0,40}(?:shard|file)|mmap length is greater|cannot mmap|buffer size must be a multiple|buffer is smaller than|expected \d+ bytes|\d+ bytes expected|read \d+ bytes but|unexpected file size|file size.{0,60}(?:mismatch|does not match|unexpected|expected|smaller|less)|short read|token count mismatch|number of tokens read does not match|(?:fewer|not enough) tokens in",
+        pattern=r"expected to be able to read \d+ bytes|(?:shard|file|data\w*|index) size mismatch|size mismatch.{0,40}(?:shard|file)|mmap length is greater|cannot mmap|buffer size must be a multiple|buffer is smaller than|expected \d+ bytes|\d+ bytes expected|read \d+ bytes but|unexpected file size|file size.{0,60}(?:mismatch|does not match|unexpected|expected|smaller|less)|short read|token count mismatch|number of tokens read does not match|(?:fewer|not enough) tokens in",
         unless=r"warning|size mismatch for \S+: copying",
         why="a shard on disk is shorter than its header or index says",
     ),

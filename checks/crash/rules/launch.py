@@ -11,6 +11,7 @@ LAUNCH: tuple[Rule, ...] = (
         id="config.arguments",
         crash_class=_CONFIG,
         needles=(
+            "unknown command",
             "unrecognized argument",
             "unrecognised argument",
             "arguments are required",
@@ -42,7 +43,7 @@ LAUNCH: tuple[Rule, ...] = (
             "unrecognized flag",
             "unknown argument",
         ),
-        pattern=r"unrecogni[sz]ed (?:argument|option|flag)|arguments are required|invalid choice|expected (?:at least )?one argument|no such option|(?:invalid|unknown|bad|ambiguous|missing) (?:option|argument)|unknown command line flag|not allowed with argument|unknown flag"
+        pattern=r"error: (?:unknown|no such) command|unrecogni[sz]ed (?:argument|option|flag)|arguments are required|invalid choice|expected (?:at least )?one argument|no such option|(?:invalid|unknown|bad|ambiguous|missing) (?:option|argument)|unknown command line flag|not allowed with argument|unknown flag"
         r"|unexpected extra arg|illegalflagvalue|unparsedflagaccess|invalid value for '?-|flag --\S+ (?:must|has|is|value)|(?:option|flag).{0,40} requires an argument|error: argument -|(?:click|cli|hydra|wandb|wandb\.errors\S{0,20})\.?\w*usageerror|badparameter|must be specified (?:with|via|on|in|as|by|when)",
         unless=r"http|position",
         why="argparse, click, absl, getopt",
@@ -109,6 +110,8 @@ LAUNCH: tuple[Rule, ...] = (
         id="config.versions",
         crash_class=_CONFIG,
         needles=(
+            "found no nvidia driver",
+            "dll load failed",
             "cannot import name",
             "incompatib",
             "compiled against",
@@ -145,7 +148,7 @@ LAUNCH: tuple[Rule, ...] = (
             "minimum required version",
             "cuda_home",
         ),
-        pattern=r"cannot import name .{0,200}(?:site|dist)-packages|version incompatib|incompatible with .{0,40}version|was compiled against .{0,60}but|undefined symbol|cannot open shared object|glibc\w*_[\d.]+.{0,10} not found|no kernel image is available|driver version is insufficient|invalid device function|forward compatibility was attempted|incompatible with the current pytorch|cuda version mismatch|numpy\.(?:dtype|ufunc) size changed|binary incompatib"
+        pattern=r"found no nvidia driver|dll load failed|cannot import name .{0,200}(?:site|dist)-packages|version incompatib|incompatible with .{0,40}version|was compiled against .{0,60}but|undefined symbol|cannot open shared object|glibc\w*_[\d.]+.{0,10} not found|no kernel image is available|driver version is insufficient|invalid device function|forward compatibility was attempted|incompatible with the current pytorch|cuda version mismatch|numpy\.(?:dtype|ufunc) size changed|binary incompatib"
         r"|was built with .{0,60}but|compiled using numpy|driver on your system is too old|torch not compiled with|not compiled with (?:cuda|nccl|flash|gpu)|unsupported gpu architecture|requires python|libtpu version.{0,40}(?:mismatch|old|incompat)|requires (?:torch|transformers|jax)\W|exec format error"
         r"|ptxas.{0,60}(?:too old|unsupported|not found|unknown)|mismatche[sd] the (?:pytorch|version)|is required for a normal functioning|pjrt.{0,60}(?:version|incompat)|bad interpreter|cuda_home environment variable is not set",
         unless=r"libtpu\.so: cannot open|tensorrt|libnvinfer|libcuda(?:rt)?\.so.{0,60}(?:ignore|skipping)|could not load dynamic library|warning|unable to initialize backend",
@@ -269,6 +272,8 @@ LAUNCH: tuple[Rule, ...] = (
         id="config.batch_request",
         crash_class=_CONFIG,
         needles=(
+            "client is too old",
+            "is too old",
             "invalid partition",
             "invalid account",
             "invalid qos",
@@ -284,7 +289,7 @@ LAUNCH: tuple[Rule, ...] = (
             "invalid machine type",
             "client revision",
         ),
-        pattern=r"invalid (?:partition|account|qos|generic resource)|requested node configuration is not available|dependencyneversatisfied|sbatch: error: (?!qos|assoc|batch job submission failed: job violates)|unknown cluster|job name cannot|(?:invalid|unknown|unsupported) (?:accelerator|machine|tpu) ?type|accelerator type .{0,60}(?:not found|invalid|not supported)",
+        pattern=r"client (?:revision )?is too old|invalid (?:partition|account|qos|generic resource)|requested node configuration is not available|dependencyneversatisfied|sbatch: error: (?!qos|assoc|batch job submission failed: job violates)|unknown cluster|job name cannot|(?:invalid|unknown|unsupported) (?:accelerator|machine|tpu) ?type|accelerator type .{0,60}(?:not found|invalid|not supported)",
         why="the scheduler cannot read the request",
     ),
     Rule(
@@ -338,6 +343,7 @@ LAUNCH: tuple[Rule, ...] = (
         id="config.devices",
         crash_class=_CONFIG,
         needles=(
+            "forked subprocess",
             "duplicate gpu detected",
             "invalid device ordinal",
             "no socket interface found",
@@ -351,7 +357,7 @@ LAUNCH: tuple[Rule, ...] = (
             "can't start new thread",
             "pthread_create failed",
         ),
-        pattern=r"duplicate gpu detected|invalid device ordinal|no socket interface found|address already in use|eaddrinuse|too many open files|(?:error|exception|expected|must set|required|missing).{0,60}environment variable|environment variable.{0,60}(?:expected|not set|is not set|required|missing|must be)|can't start new thread|pthread_create failed",
+        pattern=r"initialize cuda in forked subprocess|duplicate gpu detected|invalid device ordinal|no socket interface found|address already in use|eaddrinuse|too many open files|(?:error|exception|expected|must set|required|missing).{0,60}environment variable|environment variable.{0,60}(?:expected|not set|is not set|required|missing|must be)|can't start new thread|pthread_create failed",
         unless=r"warning|setting omp|omp_num_threads|retrying|cuda_launch_blocking|for debugging",
         why="ranks, ports, limits and variables of the launch",
     ),

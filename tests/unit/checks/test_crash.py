@@ -83,10 +83,14 @@ def test_the_path_rules_can_be_replaced() -> None:
     ("first", "second"),
     [
         (
-            "[rank3]: Traceback (most recent call last):\n"
-            '[rank3]:   File "/job/81/src/a.py", line 10, in f\n[rank3]: KeyError: 17',
-            "[rank6]: Traceback (most recent call last):\n"
-            '[rank6]:   File "/job/99/src/a.py", line 12, in f\n[rank6]: KeyError: 23',
+            (
+                "[rank3]: Traceback (most recent call last):\n"
+                '[rank3]:   File "/job/81/src/a.py", line 10, in f\n[rank3]: KeyError: 17'
+            ),
+            (
+                "[rank6]: Traceback (most recent call last):\n"
+                '[rank6]:   File "/job/99/src/a.py", line 12, in f\n[rank6]: KeyError: 23'
+            ),
         ),
         (
             "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 3",

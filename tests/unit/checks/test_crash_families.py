@@ -9,6 +9,7 @@ from checks.crash.classify import classify
 from checks.crash.rules.tables import RULES
 from tests.unit.checks.crash_texts import infrastructure, program
 from tests.unit.checks.crash_texts.cascades import CASCADES
+from tests.unit.checks.crash_texts.messages import MESSAGES
 
 FAMILIES: tuple[tuple[CrashClass, tuple[str, ...]], ...] = (
     (CrashClass.INFRA_PREEMPTION, infrastructure.PREEMPTION),
@@ -24,7 +25,7 @@ FAMILIES: tuple[tuple[CrashClass, tuple[str, ...]], ...] = (
     (CrashClass.BENIGN, program.BENIGN),
     (CrashClass.UNKNOWN, program.UNKNOWN),
 )
-TEXTS = tuple((want, text) for want, texts in FAMILIES for text in texts)
+TEXTS = (*((want, text) for want, texts in FAMILIES for text in texts), *MESSAGES)
 NEVER_BLIND = {
     CrashClass.CODE_BUG_SMALL,
     CrashClass.CODE_BUG_COMPLEX,
