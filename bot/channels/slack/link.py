@@ -21,6 +21,8 @@ class Link:
         self._unechoed_since: float | None = None
         self._missed = False
         self._up_since: datetime | None = None
+        self.is_up = False
+        """Whether Slack greeted the present connection."""
         self.reconnected = asyncio.Event()
         """Set when a connection was made: what was said without one has to be read."""
 
@@ -39,7 +41,12 @@ class Link:
         self._unechoed_since = None
         self._missed = False
         self._up_since = self._clock.now()
+        self.is_up = True
         self.reconnected.set()
+
+    def closed(self) -> None:
+        """The connection is being replaced."""
+        self.is_up = False
 
     def found_unheard(self, said_at: datetime) -> None:
         """A message was found by reading that no event had told of."""

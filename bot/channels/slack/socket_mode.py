@@ -5,9 +5,11 @@ deaf. So the connection is watched from here and replaced whole.
 """
 
 import asyncio
+import json
 from datetime import timedelta
 
 import structlog
+from aiohttp import WSMessage
 from slack_bolt.adapter.socket_mode.async_handler import AsyncSocketModeHandler
 from slack_bolt.async_app import AsyncApp
 
@@ -109,31 +111,36 @@ class SocketMode:
         """Use one handler until it is of no use any more."""
         handler = AsyncSocketModeHandler(self._app, self._app_token, logger=QUIET, ping_interval=_PING_EVERY_S)
         handler.client.wss_uri = url  # asked for above, where a refusal can be told apart
-        connecting = asyncio.ensure_future(handler.connect_async())  # type: ignore[no-untyped-call]  # slack_bolt leaves it unannotated
+        handler.client.on_message_listeners.append(self._greeted)
         try:
-            reason = await self._until_useless(handler)
+            async with asyncio.TaskGroup() as group:
+                connect = handler.connect_async()  # type: ignore[no-untyped-call]  # slack_bolt leaves it unannotated
+                connecting = group.create_task(connect, name="slack-connect")
+                reason = await self._until_useless(handler)
+                connecting.cancel()
             log.warning("slack_socket_replaced", reason=reason)
         finally:
-            connecting.cancel()
-            await asyncio.wait({connecting})
+            self._link.closed()
             await _close(handler)
 
+    async def _greeted(self, frame: WSMessage) -> None:
+        """Note a new connection the moment Slack says hello on it, also one that the SDK made by itself."""
+        if '"hello"' in frame.data and json.loads(frame.data).get("type") == "hello":
+            self._link.connected()
+            self._troubles.clear("link")
+            log.info("slack_socket_connected")
+
     async def _until_useless(self, handler: AsyncSocketModeHandler) -> str:
-        session: object = None
         down_at = self._clock.monotonic()
         while True:
-            if await handler.client.is_connected():
+            if self._link.is_up and await handler.client.is_connected():
                 down_at = self._clock.monotonic()
-                if handler.client.current_session is not session:
-                    session = handler.client.current_session
-                    self._link.connected()
-                    self._troubles.clear("link")
-                    log.info("slack_socket_connected")
                 if self._link.is_deaf(self._settings.quiet_limit):
                     self._troubles.set(
                         "link", "Slack's socket is deaf: it is being replaced, threads are read meanwhile"
                     )
                     return "deaf"
+                self._troubles.clear("link")
             else:
                 down = timedelta(seconds=self._clock.monotonic() - down_at)
                 if down > _DOWN_SAID:
