@@ -125,7 +125,7 @@ class Harm:
 
 def rescale_logits(learner: Learner) -> None:
     """Be the small code bug that ``--raise-at`` asks for."""
-    temperature = learner.step / temprature  # type: ignore[name-defined]  # noqa: F821 - the bug itself
+    temperature = learner.step / softness  # type: ignore[name-defined]  # noqa: F821 - the bug itself
     log.info("rescaled by %s", temperature)
 
 

@@ -70,7 +70,7 @@ async def test_a_run_that_was_killed_goes_on_bit_by_bit_as_if_it_had_not_been(tm
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--raise-at", 7), "NameError: name 'temprature' is not defined"),
+        (("--raise-at", 7), "NameError: name 'softness' is not defined"),
         (("--nan-at", 7), "RuntimeError: Non-finite loss (nan) at step 7."),
     ],
     ids=["bug", "nan"],
