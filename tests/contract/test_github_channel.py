@@ -667,12 +667,21 @@ async def test_what_is_said_is_handed_on_once_whatever_the_clocks_and_zones(
             skewed.lag_lists(timedelta())
             skewed.user_comments(issue, "dri", "listed at once")
             await poll()
+            earlier = clock.now() + timedelta(seconds=skew_s - 50)
+            skewed.user_comments(issue, "dri", "listed after a newer one", earlier)
+            await poll()
         skewed.user_comments(issue, "dri", "while Hero was down")
         async with listening(make(**here), clock, inbox) as poll:
             await poll()
 
         asked = [request.query["since"] for request in skewed.requests if "since" in request.query]
-        assert inbox.texts == ["at once", "listed late", "listed at once", "while Hero was down"]
+        assert inbox.texts == [
+            "at once",
+            "listed late",
+            "listed at once",
+            "listed after a newer one",
+            "while Hero was down",
+        ]
         assert asked[0] == (START + timedelta(seconds=skew_s)).strftime("%Y-%m-%dT%H:%M:%SZ")
         assert skewed.mistakes == ()
 

@@ -37,6 +37,11 @@ class Worker:
         self._turn = asyncio.Lock()
         self._held: _Held | None = None
 
+    @property
+    def held(self) -> int:
+        """How many threads are in a call now, those that hang included."""
+        return self._threads.held
+
     async def call[R](self, ask: Callable[[Github], R]) -> R:
         """Run ``ask`` with this worker's client.
 
