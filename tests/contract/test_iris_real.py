@@ -235,6 +235,22 @@ async def test_a_controller_that_is_gone_is_unknown_within_the_deadline(cluster:
     assert time.monotonic() - begun < 12
 
 
+async def test_a_controller_that_dies_between_two_questions_is_unknown_and_its_jobs_are_not_gone(
+    start_iris_cluster: Callable[[], IrisCluster],
+) -> None:
+    cluster = start_iris_cluster()
+    orchestrator = IrisOrchestrator(settings_over("rpc", cluster, deadline=timedelta(seconds=5)), CLOCK)
+
+    before = await orchestrator.jobs(contract_of("/me/ir"), JobId("/me/ir-seven"))
+    await asyncio.to_thread(cluster.kill)
+    after = await orchestrator.jobs(contract_of("/me/ir"), JobId("/me/ir-seven"))
+    await orchestrator.close()
+
+    assert isinstance(before, Known)
+    assert isinstance(after, Unknown)
+    assert after.reason in {Gap.UNREACHABLE, Gap.TIMEOUT}
+
+
 async def test_the_age_of_the_client_is_known_without_importing_it(cluster: IrisCluster) -> None:
     reading = await client_build_date((str(cluster.cli),), deadline=timedelta(seconds=20), clock=CLOCK)
 

@@ -24,9 +24,9 @@ from bot.sources.iris.program import child_environment, run_program
 
 _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 # With a cluster of kind local every command starts an empty cluster of its own and answers from that one.
-_LOCAL_CLUSTER = re.compile(
-    r"^controller:[ \t]*(?:\{\s*local\b|(?:#.*)?\n(?:[ \t]*(?:#.*)?\n)*[ \t]+local[ \t]*:)", re.MULTILINE
-)
+_LOCAL_INLINE = re.compile(r"^controller:\s*\{\s*local\b", re.MULTILINE)
+_CONTROLLER_BLOCK = re.compile(r"^controller:[ \t]*(?:#.*)?\n((?:[ \t]+.*\n|[ \t]*(?:#.*)?\n)*)", re.MULTILINE)
+_LOCAL_KEY = re.compile(r"^[ \t]+local[ \t]*:", re.MULTILINE)
 
 
 class Generation(StrEnum):
@@ -165,7 +165,8 @@ def _refuse_local(config: Path) -> None:
         text = config.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise RefusedError(SERVICE, f"[iris] config {config} cannot be read: {error.strerror}") from error
-    if _LOCAL_CLUSTER.search(text):
+    block = _CONTROLLER_BLOCK.search(f"{text}\n")
+    if _LOCAL_INLINE.search(text) or (block and _LOCAL_KEY.search(block[1])):
         raise RefusedError(SERVICE, _LOCAL_FIX.format(f"[iris] config {config}"))
 
 

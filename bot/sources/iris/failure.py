@@ -27,7 +27,8 @@ _NO_CONNECTION = re.compile(
 )
 _NO_ACCESS = re.compile(
     r"no credentials|credentials|missing authentication|authentication failed|identity verification failed"
-    r"|admin role required|permission denied|unauthori[sz]ed|forbidden|no controller specified|unknown cluster",
+    r"|admin role required|permission denied|unauthori[sz]ed|forbidden|no controller specified|unknown cluster"
+    r"|failed to spawn",
     re.IGNORECASE,
 )
 _SPOKEN = re.compile(r"^(?:connectrpc\.errors\.ConnectError|Error|[\w.]+(?:Error|Exception)): ?(?P<message>.*)$")
