@@ -667,7 +667,7 @@ async def test_what_is_said_is_handed_on_once_whatever_the_clocks_and_zones(
             skewed.lag_lists(timedelta())
             skewed.user_comments(issue, "dri", "listed at once")
             await poll()
-            earlier = clock.now() + timedelta(seconds=skew_s - 50)
+            earlier = clock.now() + timedelta(seconds=skew_s - 100)
             skewed.user_comments(issue, "dri", "listed after a newer one", earlier)
             await poll()
         skewed.user_comments(issue, "dri", "while Hero was down")
