@@ -13,16 +13,24 @@ def unseen(gap: Unknown, what: str) -> UnknownVerdict:
     return UnknownVerdict(reason=gap.reason, detail=f"{what}: {gap.detail}")
 
 
-def instance_id(seen: Snapshot) -> str:
-    """Return ``JOB_ID@SUBMITTED`` of the launch that the snapshot shows; empty when nothing tells.
+def instance_of(seen: Snapshot, remembered: str) -> str:
+    """Return ``JOB_ID@SUBMITTED`` of the launch that the snapshot shows.
 
-    What the orchestrator says now counts before what is remembered: a namesake may have replaced the job.
+    What the orchestrator says now counts most: a namesake may have replaced the job. When it says nothing, the later
+    one of the launch on record and the one that the check remembers counts: a gap must not bring back an older one.
+
+    Args:
+        seen: the snapshot.
+        remembered: the check's own last answer of this function; empty when there is none.
     """
     if seen.job is not None:
         return seen.job.instance_id
-    if seen.instance is not None and seen.instance.submitted_at is not None:
-        return f"{seen.instance.job_id}@{seen.instance.submitted_at.isoformat()}"
-    return ""
+    if seen.instance is None or seen.instance.submitted_at is None:
+        return remembered
+    on_record = seen.instance.submitted_at
+    if remembered and datetime.fromisoformat(remembered.rpartition("@")[2]) > on_record:
+        return remembered
+    return f"{seen.instance.job_id}@{on_record.isoformat()}"
 
 
 def not_running(seen: Snapshot) -> NotApplicable | UnknownVerdict | None:

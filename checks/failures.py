@@ -16,7 +16,7 @@ from bot.model.reading import Known, Unknown
 from bot.model.snapshot import MetricRow, Snapshot
 from bot.model.value import Value
 from checks.crash.classify import classify
-from checks.current import instance_id, is_below, known_tasks, listed
+from checks.current import instance_of, is_below, known_tasks, listed
 from checks.endings import end_of
 
 KEPT = 20
@@ -65,7 +65,7 @@ class Ledger(Value):
     def after(self, seen: Snapshot, window_steps: int, window_fraction: float) -> "Ledger":
         """Return the ledger with a snapshot's progress and failures taken in."""
         rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
-        current = instance_id(seen) or self.instance
+        current = instance_of(seen, self.instance)
         step = self.step if current == self.instance else None
         top = max((row.step for row in rows), default=None)
         left = self.failures

@@ -7,7 +7,7 @@ from bot.model.snapshot import Snapshot, Source, newest_complete
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, Verdict
 from checks.check import Check
-from checks.current import instance_id, is_below, is_final, listed, say_step, unseen
+from checks.current import instance_of, is_below, is_final, listed, say_step, unseen
 from checks.endings import end_of, evidence_of
 from checks.thresholds import NoMemory, NoThresholds
 
@@ -29,7 +29,7 @@ class EndMemory(Value):
 
     def after(self, seen: Snapshot) -> "EndMemory":
         """Return the memory with the snapshot's steps taken in; a new instance starts afresh."""
-        current = instance_id(seen) or self.instance
+        current = instance_of(seen, self.instance)
         mine = self if current == self.instance else EndMemory(instance=current)
         steps = [mine.step] if mine.step is not None else []
         if isinstance(seen.metrics, Known):

@@ -10,7 +10,7 @@ from bot.model.snapshot import MetricRow, Snapshot, Source
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, UnknownVerdict, Verdict
 from checks.check import Check
-from checks.current import instance_id, unseen
+from checks.current import instance_of, unseen
 from checks.thresholds import Thresholds
 
 NONFINITE_ID = CheckId("numerics.nonfinite")
@@ -70,7 +70,7 @@ def nonfinite(
     seen: Snapshot, _contract: Contract, limits: NonfiniteThresholds, memory: Sanity
 ) -> tuple[Verdict, Sanity]:
     """Fail at once when a figure of this instance is NaN or infinite, until it has long been finite again."""
-    current = instance_id(seen) or memory.instance
+    current = instance_of(seen, memory.instance)
     memory = memory if current == memory.instance else Sanity(instance=current)
     if isinstance(seen.metrics, Unknown):
         return unseen(seen.metrics, "whether the figures are finite is not known"), memory
@@ -78,6 +78,8 @@ def nonfinite(
         memory = memory.after(row, seen, limits.clear_steps)
     if memory.first is not None:
         return Fail(finding=_finding(memory, memory.first)), memory
+    if isinstance(seen.jobs, Unknown):
+        return unseen(seen.jobs, "which job the figures are of is not known"), memory
     if seen.metrics.value.unreadable:
         detail = f"{seen.metrics.value.unreadable} lines look like figures and cannot be read; a NaN may be among them"
         return UnknownVerdict(reason=Gap.UNRECOGNISED, detail=detail), memory
@@ -112,7 +114,7 @@ NONFINITE = Check(
     id=NONFINITE_ID,
     title="Loss or another figure is NaN or infinite",
     severity=Severity.CRITICAL,
-    needs=(Source.METRICS,),
+    needs=(Source.JOBS, Source.METRICS),
     source='manage-hero-run, "What Can Go Wrong": numerical instability; wandb/sweeps#32',
     thresholds=NonfiniteThresholds(),
     memory=Sanity(),

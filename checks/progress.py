@@ -13,7 +13,7 @@ from bot.model.snapshot import MetricRow, Snapshot, Source
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, Verdict
 from checks.check import Check
-from checks.current import instance_id, is_final, life_began, not_running, say_step, unseen
+from checks.current import instance_of, is_final, life_began, not_running, say_step, unseen
 from checks.thresholds import Thresholds
 
 STALLED_ID = CheckId("progress.stalled")
@@ -38,7 +38,7 @@ class Pace(Value):
 
     def after(self, seen: Snapshot) -> "Pace":
         """Return the pace with the snapshot's rows taken in; a new instance starts afresh."""
-        current = instance_id(seen) or self.instance
+        current = instance_of(seen, self.instance)
         mine = self if current == self.instance else Pace(instance=current)
         if isinstance(seen.metrics, Unknown):
             return mine

@@ -9,7 +9,7 @@ from bot.model.snapshot import Snapshot, Source
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, UnknownVerdict, Verdict
 from checks.check import Check
-from checks.current import instance_id, unseen
+from checks.current import instance_of, unseen
 from checks.thresholds import Thresholds
 
 MISMATCH_ID = CheckId("resume.mismatch")
@@ -25,7 +25,7 @@ class Lineage(Value):
 
     def after(self, seen: Snapshot) -> "Lineage":
         """Return the memory with the snapshot's rows taken in; a new instance starts afresh."""
-        current = instance_id(seen) or self.instance
+        current = instance_of(seen, self.instance)
         mine = self if current == self.instance else Lineage(instance=current)
         steps = [row.step for row in seen.metrics.value.rows] if isinstance(seen.metrics, Known) else []
         if not steps:
@@ -49,7 +49,10 @@ def mismatch(
 ) -> tuple[Verdict, Lineage]:
     """Fail when a launch from a known checkpoint does not log its first step there."""
     memory = memory.after(seen)
-    return _judge(seen, contract, limits, memory), memory
+    verdict = _judge(seen, contract, limits, memory)
+    if isinstance(seen.jobs, Unknown) and not isinstance(verdict, Fail):
+        return unseen(seen.jobs, "which job the steps are of is not known"), memory
+    return verdict, memory
 
 
 def _judge(seen: Snapshot, contract: Contract, limits: MismatchThresholds, memory: Lineage) -> Verdict:
@@ -101,7 +104,7 @@ MISMATCH = Check(
     id=MISMATCH_ID,
     title="The run did not resume at its checkpoint",
     severity=Severity.CRITICAL,
-    needs=(Source.METRICS,),
+    needs=(Source.JOBS, Source.METRICS),
     source='manage-hero-run, "What Can Go Wrong": wrong checkpoint selected; allenai/open-instruct#1823, '
     "marin-community/marin#8868",
     thresholds=MismatchThresholds(),

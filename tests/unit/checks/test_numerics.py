@@ -7,7 +7,7 @@ import pytest
 from bot.model.snapshot import MetricRow, Metrics
 from bot.model.verdict import Fail, NotApplicable, Pass, Severity, UnknownVerdict
 from checks.numerics import NONFINITE
-from tests.fakes.snapshots import contract, failed_job, job, later, row, rows, snapshot, unknown
+from tests.fakes.snapshots import contract, failed_job, instance, job, later, row, rows, snapshot, unknown
 from tests.unit.checks.story import finding, verdict, verdicts
 
 
@@ -85,3 +85,16 @@ def test_a_contract_may_clear_it_sooner() -> None:
     seen = snapshot(metrics=[row(10, loss=math.nan), *rows(11, 16)])
 
     assert verdict(NONFINITE, seen, promised=promised) == Pass()
+
+
+def test_an_unanswered_question_about_the_job_hides_no_nan_and_forgets_none() -> None:
+    """The launch on record may lag behind: a gap must not bring back the memory of the instance before."""
+    again, old = job(submitted_at=later(30)), instance()
+    dark = snapshot(later(45), jobs=unknown(), launch=old, metrics=[row(6, loss=math.nan)])
+    story = [snapshot(), snapshot(later(31), jobs=again, metrics=[row(5)]), dark]
+
+    found = finding(NONFINITE, *story, snapshot(later(60), jobs=again))
+
+    assert found.since_step == 6
+    assert found.key == again.instance_id
+    assert finding(NONFINITE, *story).key == again.instance_id
