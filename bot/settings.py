@@ -106,7 +106,7 @@ class BotSettings(Section):
 
 
 class SlackSettings(ServiceSection):
-    """``[slack]``."""
+    """``[slack]``: a workspace in which Hero tells people and is answered."""
 
     bot_token: SecretStr | None = None
     """``xoxb-…``; from HERO_SLACK__BOT_TOKEN or ``bot_token_file``."""
@@ -158,7 +158,7 @@ class SlackSettings(ServiceSection):
 
 
 class GitHubSettings(ServiceSection):
-    """``[github]``."""
+    """``[github]``: a repository whose issues tell of the runs, one issue a run."""
 
     token: SecretStr | None = None
     """A token that may write issues of the repository; from HERO_GITHUB__TOKEN or ``token_file``."""
@@ -379,7 +379,7 @@ def _read_secret_files(path: Path | None, table: dict[str, Any], base: Path) -> 
             except (OSError, UnicodeDecodeError) as error:
                 problems.append(f"{path or 'environment'}: [{section}] {key}_file {name}: cannot be read ({error})")
                 continue
-            merged[section] = {**merged.get(section, {}), key: secret}
+            merged[section] = {**merged.get(section, {}), key: secret, f"{key}_file": str((base / name).absolute())}
     if problems:
         raise ConfigurationError(tuple(problems))
     return merged

@@ -281,5 +281,5 @@ def answer(
         update=Update(kind=UpdateKind.ANSWER, run_id=None, at=at, headline=headline, evidence=lines, next=next_),
         key=f"answer/{key}",
         channels=(ChannelName(actor.platform.value),),
-        target=Target(private_to=actor.login or actor.user_id, conversation=place.conversation, thread=place.thread),
+        target=Target(private_to=actor.user_id, conversation=place.conversation, thread=place.thread),
     )

@@ -57,7 +57,7 @@ class ConsoleChannel:
         self._timezone = timezone
         self._listens = listens
         self._on_sent = on_sent
-        self._typed: asyncio.Queue[str | None] = asyncio.Queue()
+        self._typed: asyncio.Queue[str] = asyncio.Queue()
         self._talked_about = ""
         self._last = 0
 
@@ -89,15 +89,13 @@ class ConsoleChannel:
         return Known(value=standing, at=self._clock.now())
 
     async def run(self, receive: Receive) -> None:
-        """Take typed lines for ever; at the end of the input nothing more comes, and Hero goes on."""
+        """Take typed lines for ever; after the end of the input Hero goes on without a keyboard."""
         if self._listens:
             threading.Thread(target=self._read_keyboard, args=(asyncio.get_running_loop(),), daemon=True).start()
         while True:
-            line = await self._typed.get()
-            if line is None:
-                await asyncio.Event().wait()
-            elif line.strip():
-                await self._hand_on(line.strip(), receive)
+            line = (await self._typed.get()).strip()
+            if line:
+                await self._hand_on(line, receive)
 
     def type(self, line: str) -> None:
         """Take a line as if it had been typed."""
@@ -140,5 +138,3 @@ class ConsoleChannel:
             with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody listens any more
                 for raw in lines:
                     loop.call_soon_threadsafe(self._typed.put_nowait, raw.decode("utf-8", "replace"))
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(self._typed.put_nowait, None)

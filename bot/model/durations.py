@@ -18,6 +18,8 @@ def parse_duration(raw: object) -> object:
     """
     if not isinstance(raw, str):
         return raw
+    if raw.lstrip("+-").startswith("P"):
+        return raw  # ISO 8601, as pydantic itself writes a duration
     text = raw.strip().lower().replace(" ", "")
     if re.fullmatch(r"\d+(?:\.\d+)?", text):
         return timedelta(seconds=float(text))
