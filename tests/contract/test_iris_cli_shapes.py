@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+import signal
+import sys
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -38,6 +40,27 @@ HELP_NEW = "Commands:\n  cancel    Cancel Jobs.\n  complete  Mark a Job.\n  desc
 PRINTED_NEW = (
     "[23:59:58] task=/me/boom/0 attempt=1 | a | b\n[00:00:03] task=/me/boom/train/1 attempt=1 | Traceback\n  more\n"
 )
+HERO = """
+import asyncio, sys
+from pathlib import Path
+from bot.actions.iris import IrisLauncher
+from bot.model.contract import Contract
+from bot.model.plan import Grant, RelaunchPlan
+from bot.redaction import Redactor
+from bot.settings import IrisSettings
+from bot.sources.iris.source import IrisOrchestrator
+from tests.fakes.clock import FakeClock
+
+async def main():
+    contract, plan, grant = (kind.model_validate_json(text) for kind, text in zip(
+        (Contract, RelaunchPlan, Grant), sys.argv[1:4], strict=True))
+    settings = IrisSettings(cluster="marin")
+    asked = IrisOrchestrator(settings, FakeClock())
+    launcher = IrisLauncher(settings, asked, locks=Path(sys.argv[4]), clock=FakeClock(), redactor=Redactor())
+    await launcher.submit(contract, plan, grant)
+
+asyncio.run(main())
+"""
 FAILED = "Exit code: 7. stderr: ValueError: loss is nan at step 17"
 LISTED = [
     {
@@ -229,8 +252,8 @@ def _is_dead(pid: int) -> bool:
     return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
 
 
-async def eventually(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
+async def eventually(condition: Callable[[], bool], within_s: float = 5) -> None:
+    async with asyncio.timeout(within_s):
         while not condition():  # noqa: ASYNC110 - another process has no event to wait for
             await asyncio.sleep(0.02)
 
@@ -421,6 +444,37 @@ async def test_an_orphan_that_outlives_hero_still_holds_the_lock(tmp_path: Path)
 
     assert held_with_orphan
     assert not locks.is_held(RunId("boom"))
+
+
+async def test_a_submitter_whose_hero_was_killed_is_still_seen(
+    iris: FakeIris, fake_clock: FakeClock, tmp_path: Path
+) -> None:
+    """Hero dies by SIGKILL in the middle of a submission; the next Hero must not take silence for "never submitted"."""
+    iris.says("job", "run", hangs=True)
+    contract = contract_of(str(iris.path), "--cluster", "marin", "job", "run", "--no-wait", "--", "python", "t.py")
+    plan, grant = granted(contract, fake_clock)
+    hero = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        HERO,
+        *(value.model_dump_json() for value in (contract, plan, grant)),
+        str(tmp_path / "locks"),
+        cwd=Path(__file__).parents[2],
+    )
+    await eventually(lambda: iris.pids_file.exists() and " " in iris.pids_file.read_text(), within_s=20)
+
+    hero.kill()
+    await hero.wait()
+    next_hero = launcher_of(iris, fake_clock, tmp_path)
+    while_it_lives = await next_hero.is_submitting(contract)
+    again = await next_hero.submit(contract, plan, grant)
+    for pid in iris.pids_file.read_text().split():
+        os.kill(int(pid), signal.SIGKILL)
+
+    assert while_it_lives
+    assert isinstance(again, Uncertain)
+    assert len(iris.calls) == 1
+    await eventually(lambda: not SubmissionLocks(tmp_path / "locks").is_held(contract.run_id))
 
 
 async def test_secrets_in_the_submitters_output_stay_out_of_the_outcome(
