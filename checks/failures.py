@@ -32,6 +32,8 @@ class Failure(Value):
 
     life: str
     """The innermost job's instance and the number of its attempt."""
+    instance: str = ""
+    """The run's own job that it was a life of."""
     signature: str
     """The classifier's; equal for the same root cause."""
     was_taken_away: bool = False
@@ -44,7 +46,7 @@ class Failure(Value):
     node: str | None = None
     at: AwareDatetime
     is_settled: bool = True
-    """Whether log and metrics were there when it was recorded."""
+    """Whether log and metrics were there when it was recorded; until then rows of its own instance are no progress."""
 
     @property
     def mark(self) -> int:
@@ -70,8 +72,11 @@ class Ledger(Value):
         top = max((row.step for row in rows), default=None)
         left = self.failures
         if top is not None:
+            reach = tuple(f.mark + window(f.mark, window_steps, window_fraction) for f in left)
             left = tuple(
-                f for f in left if not (f.is_settled and top > f.mark + window(f.mark, window_steps, window_fraction))
+                f
+                for f, end in zip(left, reach, strict=True)
+                if top <= end or (f.instance == current and not f.is_settled)
             )
         book = Ledger(
             failures=left,
@@ -89,7 +94,12 @@ class Ledger(Value):
             if old is not None and old.is_settled:
                 continue
             step = _step_before(failure, rows)
-            known = {"step": self.step if step is None else step, "floor": self.best, "is_settled": _is_lit(seen)}
+            known = {
+                "instance": self.instance,
+                "step": self.step if step is None else step,
+                "floor": self.best,
+                "is_settled": _is_lit(seen),
+            }
             kept[failure.life] = failure.model_copy(update=known)
         ordered = sorted(kept.values(), key=lambda each: each.at)
         return self.model_copy(update={"failures": tuple(ordered[-KEPT:])})

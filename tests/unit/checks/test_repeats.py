@@ -12,7 +12,7 @@ from bot.model.verdict import Fail, Pass, Severity, UnknownVerdict
 from checks.failures import KEPT, Failure, Ledger, pattern_in
 from checks.repeats import REPEATED
 from tests.fakes.clock import START
-from tests.fakes.snapshots import AT, attempt, failed_job, job, later, row, snapshot, task, unknown
+from tests.fakes.snapshots import AT, attempt, failed_job, job, later, row, rows, snapshot, task, unknown
 from tests.unit.checks.story import finding, verdict, verdicts
 
 SEGFAULT = "Fatal Python error: Segmentation fault"
@@ -123,6 +123,21 @@ def test_a_second_failure_seen_half_blind_is_unknown_and_judged_when_the_reading
 
     assert isinstance(found[-2], UnknownVerdict)
     assert isinstance(found[-1], Fail)
+
+
+def test_steps_from_before_a_failure_that_are_read_late_forgive_nothing() -> None:
+    first, second = life(0, first=1, last=500), life(1, first=650, last=690)
+    dead = first[1].model_copy(update={"metrics": unknown(at=first[1].at)})
+    back = first[1].model_copy(update={"metrics": snapshot(metrics=rows(501, 700)).metrics})
+
+    assert isinstance(verdict(REPEATED, first[0], dead, back, *second), Fail)
+
+
+def test_real_progress_forgives_also_a_failure_that_was_never_fully_read() -> None:
+    first, second = life(0, first=1, last=500), life(1, first=400, last=900)
+    dead = first[1].model_copy(update={"metrics": unknown(at=first[1].at)})
+
+    assert verdict(REPEATED, first[0], dead, *second) == Pass()
 
 
 def retried(*attempts: tuple[TaskState, float, float], error: str = KEY_ERROR) -> Iterator[Snapshot]:
