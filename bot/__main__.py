@@ -1,0 +1,5 @@
+"""``python -m bot`` is the program ``hero``."""
+
+from bot.cli import main
+
+main()

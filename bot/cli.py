@@ -1,0 +1,223 @@
+"""The program ``hero``: from arguments to one call, and from errors to exit codes. It decides nothing.
+
+Each command lives in ``bot/commands/``. It is imported when it is called: Slack, GitHub, the database and Iris take a
+second to import, and ``hero --help`` and ``hero classify`` need none of them.
+"""
+# ruff: noqa: PLC0415 - start-up time, as said above
+
+import os
+import sys
+import traceback
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+
+from bot.commands.exits import Exit, exit_of
+from bot.errors import HeroError
+
+app = typer.Typer(
+    name="hero",
+    help="Watches training runs, tells the people who own them, and changes nothing without the DRI's yes.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    # A traceback with the values of local variables would print secrets.
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_CONFIG_HELP = "The configuration file; HERO_CONFIG names it too. Default: ./hero.toml."
+Config = Annotated[Path | None, typer.Option("--config", help=_CONFIG_HELP)]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
+
+
+def main() -> NoReturn:
+    """Run the program, and end the process with its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr] # a real stream, whatever its encoding
+    app(prog_name="hero")
+    raise SystemExit(Exit.DONE)
+
+
+def _say_version(is_asked: bool) -> None:  # noqa: FBT001 - Typer calls it with the flag
+    if not is_asked:
+        return
+    try:
+        version = metadata.version("hero-bot")
+    except metadata.PackageNotFoundError:
+        version = "from a checkout"
+    typer.echo(f"hero {version}")
+    raise typer.Exit
+
+
+@app.callback()
+def program(
+    context: typer.Context,
+    config: Annotated[Path | None, typer.Option("--config", envvar="HERO_CONFIG", help=_CONFIG_HELP)] = None,
+    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,  # noqa: FBT002 - a flag
+    _version: Annotated[  # noqa: FBT002 - a flag
+        bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_say_version)
+    ] = False,
+) -> None:
+    """Take what is said before the command."""
+    context.obj = debug
+    # The same option may stand after the command; what is said there counts before this.
+    context.default_map = {name: {"config": config} for name in ("run", "status", "runs", "log", "doctor")}
+
+
+@app.command()
+def run(context: typer.Context, config: Config = None) -> None:
+    """Run the bot until SIGTERM."""
+
+    def call() -> int:
+        from bot.commands.run import run
+
+        return run(config)
+
+    _end(context, call)
+
+
+@app.command()
+def demo(
+    context: typer.Context,
+    auto: Annotated[bool, typer.Option("--auto", help="Answer as the DRI would.")] = False,  # noqa: FBT002 - a flag
+    deny: Annotated[bool, typer.Option("--deny", help="Answer no instead.")] = False,  # noqa: FBT002 - a flag
+    directory: Annotated[Path | None, typer.Option("--directory", help="Keep the demo's files here.")] = None,
+) -> None:
+    """See a run fail, be asked, and be relaunched: on this machine, without any account, in under 90 seconds."""
+
+    def call() -> int:
+        from bot.commands.demo import demo
+
+        return demo(is_auto=auto, is_denied=deny, directory=directory)
+
+    _end(context, call)
+
+
+@app.command()
+def init(
+    context: typer.Context,
+    directory: Annotated[Path, typer.Argument(help="Where to write.")] = Path(),
+    force: Annotated[bool, typer.Option("--force", help="Overwrite what is there.")] = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Write a commented hero.toml, an example contract and a Slack app manifest."""
+
+    def call() -> None:
+        from bot.commands.init import init
+
+        init(directory, is_forced=force)
+
+    _end(context, call)
+
+
+@app.command()
+def doctor(context: typer.Context, config: Config = None, as_json: Json = False) -> None:  # noqa: FBT002 - a flag
+    """Check every connection that is configured, and say the fix of what is wrong."""
+
+    def call() -> int:
+        from bot.commands.doctor import show_diagnosis
+
+        return show_diagnosis(config, as_json=as_json)
+
+    _end(context, call)
+
+
+@app.command()
+def status(
+    context: typer.Context,
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="One run; all when not given.")] = None,
+    config: Config = None,
+    as_json: Json = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Show how the runs stand; works while the bot runs and when it does not."""
+
+    def call() -> None:
+        from bot.commands.status import show_status
+
+        show_status(config, run, as_json=as_json)
+
+    _end(context, call)
+
+
+@app.command()
+def runs(context: typer.Context, config: Config = None, as_json: Json = False) -> None:  # noqa: FBT002 - a flag
+    """List the runs."""
+
+    def call() -> None:
+        from bot.commands.status import show_runs
+
+        show_runs(config, as_json=as_json)
+
+    _end(context, call)
+
+
+@app.command()
+def log(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    config: Config = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many of the newest entries.")] = 200,
+    as_json: Json = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Show the audit log of a run: who did what, and on what grounds."""
+
+    def call() -> None:
+        from bot.commands.log import show_log
+
+        show_log(config, run, limit=limit, as_json=as_json)
+
+    _end(context, call)
+
+
+@app.command()
+def classify(
+    context: typer.Context,
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="Crash logs, also gzipped; - is standard input.")
+    ],
+    exit_code: Annotated[int | None, typer.Option("--exit-code", help="Of the task, where it is known.")] = None,
+    as_json: Json = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Say why a run crashed, from its log."""
+
+    def call() -> int:
+        from bot.commands.classify import classify_files
+
+        return classify_files(files, exit_code=exit_code, as_json=as_json)
+
+    _end(context, call)
+
+
+@app.command()
+def checks(context: typer.Context, as_json: Json = False) -> None:  # noqa: FBT002 - a flag
+    """List what Hero checks, with every threshold."""
+
+    def call() -> None:
+        from bot.commands.checks import show_checks
+
+        show_checks(as_json=as_json)
+
+    _end(context, call)
+
+
+def _end(context: typer.Context, call: Callable[[], int | None]) -> NoReturn:
+    """Make the call, and end the program with the exit code that its result or its error has."""
+    try:
+        code = call() or Exit.DONE
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read has gone; Python would stumble over the same pipe once more when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = Exit.BROKEN_PIPE
+    except KeyboardInterrupt:
+        code = Exit.INTERRUPTED
+    except HeroError as error:
+        if context.obj:
+            traceback.print_exc()
+        for line in str(error).splitlines():
+            typer.echo(f"hero: {line}", err=True)
+        code = exit_of(error)
+    raise typer.Exit(code)

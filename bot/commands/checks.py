@@ -1,0 +1,50 @@
+"""``hero checks``: what Hero looks for, with every threshold and where to read about it."""
+
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from bot.commands.printing import say_json, say_table
+from bot.model.durations import write_duration
+from checks import CHECKS
+from checks.check import Check
+
+_PAGE = "docs/checks.md"
+
+
+def show_checks(*, as_json: bool) -> None:
+    """List all checks."""
+    if as_json:
+        say_json([check_row(check) for check in CHECKS])
+        return
+    rows = [(check.id, check.severity, check.title, _say_thresholds(check)) for check in CHECKS]
+    say_table(("CHECK", "SEVERITY", "WHAT", "THRESHOLDS"), rows)
+
+
+def check_row(check: Check[Any, Any]) -> Mapping[str, object]:
+    """Return what outsiders rely on: ids are stable, and a duration is written as a contract would write it."""
+    return {
+        "id": check.id,
+        "title": check.title,
+        "severity": check.severity.value,
+        "needs": [source.value for source in check.needs],
+        "thresholds": {
+            name: {"default": _plain(getattr(check.thresholds, name)), "meaning": _unwrapped(field.description or "")}
+            for name, field in type(check.thresholds).model_fields.items()
+        },
+        "source": check.source,
+        "docs": f"{_PAGE}#{check.id.replace('.', '')}",  # a heading's anchor has no dots
+    }
+
+
+def _say_thresholds(check: Check[Any, Any]) -> str:
+    values = ((name, getattr(check.thresholds, name)) for name in type(check.thresholds).model_fields)
+    return ", ".join(f"{name} {_plain(value)}" for name, value in values)
+
+
+def _plain(value: object) -> object:
+    return write_duration(value) if isinstance(value, timedelta) else value
+
+
+def _unwrapped(text: str) -> str:
+    return " ".join(text.split())

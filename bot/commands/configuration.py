@@ -1,0 +1,47 @@
+"""Which ``hero.toml`` a command uses, and what it reads from it."""
+
+from functools import partial
+from pathlib import Path
+
+from bot.contracts import Contracts
+from bot.errors import ConfigurationError
+from bot.logs import configure_logs
+from bot.redaction import Redactor
+from bot.settings import Settings, load_settings
+from checks import CHECKS
+from checks.check import threshold_problems
+
+DEFAULT = Path("hero.toml")
+
+
+def find_configuration(named: Path | None) -> Path:
+    """Return the configuration file: the one that was named, else ``./hero.toml``.
+
+    Raises:
+        ConfigurationError: none was named and there is none here.
+    """
+    if named is not None:
+        return named
+    if not DEFAULT.exists():
+        problem = (
+            f"{DEFAULT}: no such file in {Path.cwd()}; `hero init` writes one, "
+            "or name yours with --config or HERO_CONFIG"
+        )
+        raise ConfigurationError((problem,))
+    return DEFAULT
+
+
+def load(named: Path | None) -> Settings:
+    """Return the settings of a command that only reads; its log goes to standard error, and only when it matters.
+
+    Raises:
+        ConfigurationError: there is no configuration file, or it is wrong.
+    """
+    settings = load_settings(find_configuration(named))
+    configure_logs(level="error", redactor=Redactor(settings.secrets))
+    return settings
+
+
+def contracts_of(settings: Settings) -> Contracts:
+    """Return the contracts' directory with all tests of a contract, as the running bot has it."""
+    return Contracts(settings.bot.runs, frozenset(settings.people), (partial(threshold_problems, CHECKS),))

@@ -1,0 +1,12 @@
+"""``hero demo``: the main job on a real process, without any account."""
+
+from pathlib import Path
+from typing import Literal
+
+from bot.demo.story import run_demo
+
+
+def demo(*, is_auto: bool, is_denied: bool, directory: Path | None) -> int:
+    """Tell the story; the DRI is whoever sits here, or an answer given for them."""
+    mode: Literal["ask", "auto", "deny"] = "deny" if is_denied else "auto" if is_auto else "ask"
+    return run_demo(mode, directory)

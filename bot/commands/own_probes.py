@@ -1,0 +1,101 @@
+"""What the doctor looks at on Hero's own machine: database, contracts, checkpoint roots, heartbeat."""
+
+import asyncio
+import os
+import shutil
+from pathlib import Path
+
+import httpx
+
+from bot.clock import Clock
+from bot.commands.probing import Probe, bad, bad_problem, good
+from bot.commands.sight import open_store
+from bot.contracts import BadContract, Contracts
+from bot.model.contract import Contract
+from bot.model.reading import Known, Unknown
+from bot.model.snapshot import newest_complete
+from bot.settings import HeartbeatSettings, Settings
+from bot.sources.checkpoints import CheckpointReader
+from bot.store.store import database_path
+
+
+async def probe_database(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
+    """Write into the database where it is, and see that a copy of it would fit beside it before an upgrade."""
+    path = database_path(settings.bot.database)
+    if path is None:
+        return (good("database", "in memory alone: nothing is remembered after a stop", "set [bot] database"),)
+    if not path.parent.is_dir():
+        return (bad("database", f"the directory {path.parent} does not exist", "create it, or set [bot] database"),)
+    async with open_store(settings, clock) as store:
+        if store is None:
+            if not os.access(path.parent, os.W_OK):
+                return (bad("database", f"{path.parent} cannot be written", "let Hero's user write this directory"),)
+            return (good("database", f"{path} does not exist yet; `hero run` creates it"),)
+        await store.probe()
+        counts = await store.counts()
+    waiting = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in counts.items() if count)
+    return (good("database", f"{path} can be written ({waiting or 'nothing waits'})"), _probe_backup(path))
+
+
+def _probe_backup(path: Path) -> Probe:
+    """A copy is made beside the file before each upgrade."""
+    name = "database backup"
+    size, free = path.stat().st_size, shutil.disk_usage(path.parent).free
+    if not os.access(path.parent, os.W_OK):
+        return bad(name, f"{path.parent} cannot be written", "let Hero's user write this directory")
+    if free < 2 * size:
+        return bad(name, f"{free:,} bytes are free beside a database of {size:,}", "free some space on its disk")
+    return good(name, f"{path.parent} has room for a copy")
+
+
+async def probe_contracts(contracts: Contracts) -> tuple[Probe, ...]:
+    """Read every contract; each bad one is a line for each of its mistakes."""
+    directory = contracts.directory
+    if not directory.is_dir():
+        fix = "create it, or set [bot] runs; `hero init` writes an example"
+        return (bad("contracts", f"the directory {directory} does not exist", fix),)
+    read = [contracts.load(run_id) for run_id in contracts.run_ids()]
+    bad_ones = [
+        bad_problem(f"contract {each.run_id}", problem)
+        for each in read
+        if isinstance(each, BadContract)
+        for problem in each.problems
+    ]
+    if not read:
+        return (good("contracts", f"no run in {directory} yet", f"put RUN_ID.toml into {directory} for each run"),)
+    fine = len(read) - sum(isinstance(each, BadContract) for each in read)
+    return (*bad_ones, good("contracts", f"{fine} of {len(read)} can be used"))
+
+
+async def probe_checkpoints(contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:
+    """List every run's checkpoints, as a check would; a root that does not exist yet holds none."""
+    reader = CheckpointReader(clock)
+    return tuple(await asyncio.gather(*(_probe_roots(reader, contract) for contract in contracts)))
+
+
+async def _probe_roots(reader: CheckpointReader, contract: Contract) -> Probe:
+    name = f"checkpoints {contract.run_id}"
+    roots = ", ".join(contract.roots)
+    match await reader.checkpoints(contract):
+        case Unknown(reason=reason, detail=detail):
+            fix = f"let Hero's user read {roots}, or correct output_root or checkpoint_roots in the contract"
+            return bad(name, f"{reason}: {detail}", fix)
+        case Known(value=found):
+            newest = newest_complete(found)
+            said = f"the newest complete one is step {newest.step}" if newest else "none is complete yet"
+            return good(name, f"{roots} can be read; {said}")
+
+
+async def probe_heartbeat(settings: HeartbeatSettings, client: httpx.AsyncClient) -> tuple[Probe, ...]:
+    """Ask the address once, as the bot does; for whoever listens there this was a sign of life."""
+    if settings.url is None:
+        fix = "set [heartbeat] url to one of healthchecks or Grafana OnCall"
+        return (good("heartbeat", "not set: nobody outside notices when Hero is dead", fix),)
+    fix = "correct [heartbeat] url"
+    try:
+        answer = await client.get(settings.url)
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return (bad("heartbeat", f"no answer: {type(error).__name__}", fix),)
+    if not answer.is_success:
+        return (bad("heartbeat", f"it answered HTTP {answer.status_code}", fix),)
+    return (good("heartbeat", f"it answered HTTP {answer.status_code}; this counted as one sign of life"),)

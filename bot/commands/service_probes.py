@@ -1,0 +1,180 @@
+"""What the doctor asks of services: Slack, GitHub and Iris, and whether the people of each run can be reached there."""
+
+import asyncio
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from bot.channels.github.client import GitHubClient
+from bot.channels.github.doctor import examine
+from bot.channels.slack.api import SlackApi
+from bot.channels.slack.doctor import probe
+from bot.channels.slack.identify import standing_of
+from bot.clock import Clock
+from bot.commands.probing import Probe, bad, good
+from bot.errors import ServiceError
+from bot.model.contract import Contract
+from bot.model.durations import say_duration
+from bot.model.person import Actor, Person, Platform
+from bot.model.reading import Known, Unknown
+from bot.settings import GitHubSettings, IrisSettings, Settings, SlackSettings
+from bot.sources.iris.client_age import MAY_SUBMIT_FOR, client_build_date, client_words
+from bot.sources.iris.failure import NoVerbError
+from bot.sources.iris.source import IrisOrchestrator
+
+_UPGRADE = "upgrade marin-iris where the submit command runs"
+
+
+async def probe_slack(settings: SlackSettings) -> tuple[Probe, ...]:
+    """Ask what the Slack channel knows of itself."""
+    if not is_slack_meant(settings):
+        return (good("slack", "not configured"),)
+    found = await probe(settings, SlackApi(settings))
+    return tuple(Probe(each.connection, each.ok, each.detail, each.fix) for each in found)
+
+
+async def probe_github(settings: GitHubSettings, clock: Clock) -> tuple[Probe, ...]:
+    """Ask what the GitHub channel knows of itself."""
+    if settings.token is None and settings.repository is None:
+        return (good("github", "not configured"),)
+    if settings.token is None:
+        return (bad("github token", "not set", "set HERO_GITHUB__TOKEN or [github] token_file"),)
+    client = GitHubClient(settings, clock, pacing=timedelta(seconds=1))
+    try:
+        return tuple(Probe(*finding) for finding in await examine(client))
+    finally:
+        client.close()
+
+
+async def probe_iris(settings: IrisSettings, contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:
+    """Ask the controller something, and the client that submits how old it is."""
+    runs = [contract for contract in contracts if contract.orchestrator.kind == "iris"]
+    is_set = bool(settings.controller_url or settings.config or settings.cluster)
+    if not is_set and not runs:
+        return (good("iris", "not configured"),)
+    if not is_set:
+        detail = f"not configured, and {', '.join(run.run_id for run in runs)} is an Iris job"
+        return (bad("iris controller", detail, "set [iris] controller_url, config or cluster"),)
+    controller, *ages = await asyncio.gather(
+        _ask_controller(settings, clock),
+        *(_ask_age(words, directory, settings, clock) for words, directory in _clients(settings, runs)),
+    )
+    return (controller, *ages)
+
+
+async def probe_people(settings: Settings, contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:
+    """See that each DRI has an account on each channel, and that Slack and GitHub know it."""
+    wanted = {contract.dri for contract in contracts}
+    people = [person for person in settings.persons if person.name in wanted]
+    slack, github = settings.slack, settings.github
+    found: list[Probe] = []
+    if slack.bot_token is not None:
+        api = SlackApi(slack)
+        found += await asyncio.gather(*(_reach_on_slack(person, api, clock) for person in people))
+    if github.token is not None:
+        client = GitHubClient(github, clock, pacing=timedelta(seconds=1))
+        try:
+            found += [await _reach_on_github(person, client) for person in people]
+        finally:
+            client.close()
+    if settings.console or (slack.bot_token is None and github.token is None):
+        found += [_reach_on_console(person) for person in people]
+    return tuple(found) or (good("people", "no run names anybody yet"),)
+
+
+def is_slack_meant(settings: SlackSettings) -> bool:
+    """Whether anything of Slack was set up, completely or not."""
+    given = (settings.bot_token, settings.app_token, settings.signing_secret, settings.channel)
+    return any(each is not None for each in given)
+
+
+async def _reach_on_slack(person: Person, api: SlackApi, clock: Clock) -> Probe:
+    name = f"{person.name} on slack"
+    fix = f"set [people.{person.name}] slack to their user id, U… (profile, More, Copy member ID)"
+    if person.slack is None:
+        return bad(name, "no Slack account on record: they can neither be called nor answer there", fix)
+    match await standing_of(Actor(platform=Platform.SLACK, user_id=person.slack), api, clock):
+        case Unknown(detail=detail):
+            return bad(name, f"{person.slack}: {detail}", "mend the connection to Slack, then ask again")
+        case Known(value=standing) if not standing.is_member:
+            return bad(name, f"{person.slack} is {standing.detail}: their answers would not count", fix)
+        case _:
+            return good(name, f"{person.slack} is a member")
+
+
+async def _reach_on_github(person: Person, client: GitHubClient) -> Probe:
+    name = f"{person.name} on github"
+    fix = f"set [people.{person.name}] github to their login"
+    if person.github is None:
+        return bad(name, "no GitHub login on record: they can neither be called nor answer there", fix)
+    try:
+        account = await client.ask_account(person.github)
+        permission = await client.ask_permission(person.github) if account else "none"
+    except ServiceError as error:
+        return bad(name, f"{person.github}: {error.detail}", "mend the connection to GitHub, then ask again")
+    if account is None:
+        return bad(name, f"there is no account {person.github}", fix)
+    if person.github_id is not None and person.github_id != account.id:
+        detail = f"{person.github} has the id {account.id}, and {person.github_id} is on record"
+        return bad(name, detail, f"correct [people.{person.name}] github_id")
+    if permission not in {"admin", "maintain", "write"}:
+        detail = f"{person.github} has the permission {permission!r} on {client.repository}: answers would not count"
+        return bad(name, detail, f"give {person.github} write access to {client.repository}")
+    return good(name, f"{person.github} has the permission {permission!r}")
+
+
+def _reach_on_console(person: Person) -> Probe:
+    name = f"{person.name} on console"
+    if person.console:
+        return good(name, "whoever sits at Hero's terminal")
+    fix = f"set [people.{person.name}] console = true if they sit at Hero's terminal, or set up Slack or GitHub"
+    return bad(name, "answers typed at Hero's terminal would not count as theirs", fix)
+
+
+async def _ask_controller(settings: IrisSettings, clock: Clock) -> Probe:
+    name = "iris controller"
+    iris = IrisOrchestrator(settings, clock)
+    way = settings.controller_url or f"the CLI {settings.cli!r}"
+    try:
+        async with asyncio.timeout(settings.deadline.total_seconds()):
+            await iris.ask("ListJobs", {"query": {"scope": "JOB_QUERY_SCOPE_ALL", "limit": 1}})
+    except TimeoutError:
+        detail = f"no answer through {way} in {say_duration(settings.deadline)}"
+        return bad(
+            name, detail, "see that the controller runs and that [iris] controller_url, config or cluster is right"
+        )
+    except NoVerbError as error:
+        detail = f"{way} is of a generation that cannot be asked this way ({error.detail})"
+        return good(name, detail, "set [iris] controller_url, so that its RPC is asked")
+    except ServiceError as error:
+        return bad(name, f"{way}: {error.detail}", "correct [iris] controller_url, config, cluster or token")
+    finally:
+        await iris.close()
+    return good(name, f"answers through {way}")
+
+
+def _clients(settings: IrisSettings, runs: list[Contract]) -> tuple[tuple[tuple[str, ...], Path | None], ...]:
+    """Return how each client that would submit is called, and where; the settings' own when no command shows one."""
+    shown = [(client_words(run.command), Path(run.checkout)) for run in runs]
+    found: list[tuple[tuple[str, ...], Path | None]] = [(words, where) for words, where in shown if words]
+    return tuple(dict.fromkeys(found)) or ((tuple(settings.cli.split()), None),)
+
+
+async def _ask_age(words: tuple[str, ...], directory: Path | None, settings: IrisSettings, clock: Clock) -> Probe:
+    name = "iris client"
+    called = " ".join(words)
+    match await client_build_date(words, deadline=settings.deadline, clock=clock, directory=directory):
+        case Unknown(detail=detail):
+            fix = "see that the client can be called here; the controller refuses one that is older than 14 days"
+            return bad(name, f"the age of `{called}` is not known: {detail}", fix)
+        case Known(value=built, at=at):
+            return _judge_age(name, called, built, at, settings.client_age_warning)
+
+
+def _judge_age(name: str, called: str, built: datetime, at: datetime, warning: timedelta) -> Probe:
+    age = at - built
+    last = built + MAY_SUBMIT_FOR
+    if age >= MAY_SUBMIT_FOR:
+        return bad(name, f"`{called}` is {age.days} days old: the controller refuses its submissions", _UPGRADE)
+    if age >= warning:
+        return good(name, f"`{called}` is {age.days} days old and may submit until {last:%Y-%m-%d}", _UPGRADE)
+    return good(name, f"`{called}` is {age.days} days old")
