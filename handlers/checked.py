@@ -5,6 +5,7 @@ The main loop ends here: ``app.py`` → ``scheduler.py`` → ``watcher.py`` → 
 
 from datetime import datetime
 
+from bot.actions.relaunch import NoPlan
 from bot.model.event import RunChecked
 from bot.model.incident import Incident, News, open_incident
 from bot.model.plan import Request
@@ -30,11 +31,12 @@ def decide_checked(
     after = _with(record, picture)
     incidents, news = _incidents(after, event.judgements, at)
     after = after.model_copy(update={"incidents": incidents})
-    told = [*_greet(context, after, picture, at), *_tell_incidents(context, after, news, at)]
+    look = Look(context, after, event.snapshot, picture, make_plan, at)
+    told = [*_greet(context, after, picture, at), *_warn_in_time(look), *_tell_incidents(context, after, news, at)]
     told.extend(_tell_arrival(context, record, after, at))
     milestone, milestone_told = _milestone(context, record, after, at)
     told.extend(milestone_told)
-    asking = ask(Look(context, after, event.snapshot, picture, make_plan, at))
+    asking = ask(look)
     told.extend(asking.tell)
     run = after.run.model_copy(
         update={
@@ -137,6 +139,28 @@ def _greet(context: Context, record: Record, picture: Seen, at: datetime) -> lis
             severity=Severity.WARNING,
             evidence=(f"launch number {instance.number}, submitted {instance.submitted_at}",),
             next_="Hero watches it as this run's current instance",
+        )
+    ]
+
+
+def _warn_in_time(look: Look) -> list[Telling]:
+    """Say at first sight, and not at the first failure at night, that a run could not be relaunched as it stands."""
+    if not (look.picture.is_first_sight or look.picture.is_new_launch):
+        return []
+    plan = look.make_plan(look.seen, look.record)
+    if not isinstance(plan, NoPlan) or plan.is_unknown:
+        return []
+    return [
+        tellings.tell(
+            look.context,
+            look.record,
+            look.at,
+            kind=UpdateKind.INCIDENT_OPENED,
+            key=f"unlaunchable/{plan.reason[:200]}",
+            headline=f"as it stands Hero could not relaunch this run: {plan.reason}",
+            severity=Severity.WARNING,
+            next_=plan.fix,
+            asks_dri=True,
         )
     ]
 

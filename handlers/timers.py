@@ -82,7 +82,7 @@ def _judge_silence(record: Record, context: Context, at: datetime) -> Verdict:
         severity=Severity.WARNING,
         summary=f"Hero has not been able to check this run for {say_duration(at - last)}",
         evidence=(f"last check {last.isoformat(timespec='seconds')}", f"cadence {say_duration(context.cadence)}"),
-        advice="This is about Hero and says nothing about the run; see Hero's log, and look at the run by hand meanwhile",
+        advice="This is about Hero and says nothing about the run; see Hero's log, and watch the run by hand meanwhile",
         since_at=last,
     )
     return Fail(finding=finding)
