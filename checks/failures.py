@@ -5,7 +5,7 @@ A failure leaves the ledger when a later life gets beyond the window it died in,
 a few minutes, or progress that nobody saw, forgives nothing (field report R50).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from pydantic import AwareDatetime
 
 from bot.model.job import Attempt, Job, JobState, TaskState
 from bot.model.reading import Known, Unknown
-from bot.model.snapshot import MetricRow, Snapshot
+from bot.model.snapshot import Snapshot
 from bot.model.value import Value
 from checks.crash.classify import classify
 from checks.current import instance_of, is_below, known_tasks, listed
@@ -22,16 +22,21 @@ from checks.endings import end_of
 KEPT = 20
 """So many failures are remembered."""
 
+WHOLE = -1
+"""In place of an attempt's number: the job as a whole."""
+
 FAILED_JOBS = frozenset({JobState.FAILED, JobState.WORKER_FAILED, JobState.UNSCHEDULABLE})
 _FAILED_ATTEMPTS = frozenset({TaskState.FAILED, TaskState.WORKER_FAILED, TaskState.PREEMPTED})
 _TAKEN_AWAY = frozenset({TaskState.WORKER_FAILED, TaskState.PREEMPTED})
 
 
 class Failure(Value):
-    """One life that ended badly."""
+    """One life that ended badly: an attempt of a job."""
 
-    life: str
-    """The innermost job's instance and the number of its attempt."""
+    job: str
+    """The instance of the innermost job."""
+    attempt: int
+    """Its number there; ``WHOLE`` for a job of which no task is known to have died."""
     instance: str = ""
     """The run's own job that it was a life of."""
     signature: str
@@ -58,6 +63,8 @@ class Ledger(Value):
     """The failures that no progress has passed yet, oldest first, and where the run is."""
 
     failures: tuple[Failure, ...] = ()
+    counted: dict[str, int] = {}
+    """Of every listed job instance: the highest attempt that was taken in, so that none is twice."""
     instance: str = ""
     step: int | None = None
     """The newest step of this instance."""
@@ -69,40 +76,65 @@ class Ledger(Value):
         rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
         current = instance_of(seen, self.instance)
         step = self.step if current == self.instance else None
-        top = max((row.step for row in rows), default=None)
-        left = self.failures
-        if top is not None:
-            reach = tuple(f.mark + window(f.mark, window_steps, window_fraction) for f in left)
-            left = tuple(
-                f
-                for f, end in zip(left, reach, strict=True)
-                if top <= end or (f.instance == current and not f.is_settled)
-            )
+        top = max((row.step for row in rows), default=0)
         book = Ledger(
-            failures=left,
+            failures=tuple(
+                f
+                for f in self.failures
+                if top <= f.mark + window(f.mark, window_steps, window_fraction)
+                or (f.instance == current and not f.is_settled)
+            ),
+            counted=self.counted,
             instance=current,
             step=rows[-1].step if rows else step,
-            best=max(self.best, top or 0),
+            best=max(self.best, top),
         )
-        return book.with_failures(_failures_in(seen, history=bool(self.instance)), rows, seen)
+        if isinstance(seen.jobs, Unknown):
+            return book
+        return book.with_failures(seen, is_first_look=not self.instance)
 
-    def with_failures(self, found: Iterable[Failure], rows: tuple[MetricRow, ...], seen: Snapshot) -> "Ledger":
-        """Return the ledger with failures added, and those completed that were recorded half blind."""
-        kept = {failure.life: failure for failure in self.failures}
-        for failure in found:
-            old = kept.get(failure.life)
-            if old is not None and old.is_settled:
-                continue
-            step = _step_before(failure, rows)
-            known = {
-                "instance": self.instance,
-                "step": self.step if step is None else step,
-                "floor": self.best,
-                "is_settled": _is_lit(seen),
-            }
-            kept[failure.life] = failure.model_copy(update=known)
+    def with_failures(self, seen: Snapshot, *, is_first_look: bool) -> "Ledger":
+        """Return the ledger with the failures that the listed jobs show, and with those completed that were half read.
+
+        On the first look what was retried before is only counted: Hero did not see how far it got.
+        """
+        kept = {(failure.job, failure.attempt): failure for failure in self.failures}
+        counted = {job.instance_id: self.counted.get(job.instance_id, WHOLE - 1) for job in listed(seen)}
+        found: list[Failure] = []
+        final = _final_failure(seen)
+        if final is not None and self._wants(final.job, final.attempt):
+            found.append(final)
+            whole = (self.instance, WHOLE)
+            if whole in kept and whole != (final.job, final.attempt):
+                del kept[whole]  # recorded before its tasks could be read
+        for job, number, died in _deaths(seen):
+            is_final = final is not None and (final.job, final.attempt) == (job.instance_id, number)
+            if not is_final and not is_first_look and self._wants(job.instance_id, number):
+                found.append(_retried_failure(seen, job, number, died))
+            counted[job.instance_id] = max(counted[job.instance_id], number)
+        if final is not None:
+            counted[final.job] = max(counted[final.job], final.attempt)
+        kept |= {(each.job, each.attempt): self._placed(each, seen) for each in found}
         ordered = sorted(kept.values(), key=lambda each: each.at)
-        return self.model_copy(update={"failures": tuple(ordered[-KEPT:])})
+        return self.model_copy(update={"failures": tuple(ordered[-KEPT:]), "counted": counted})
+
+    def _wants(self, job: str, attempt: int) -> bool:
+        """Return whether a failure is new, or was recorded half blind."""
+        old = next((f for f in self.failures if (f.job, f.attempt) == (job, attempt)), None)
+        return attempt > self.counted.get(job, WHOLE - 1) if old is None else not old.is_settled
+
+    def _placed(self, failure: Failure, seen: Snapshot) -> Failure:
+        """Return a failure with the step at which it happened, as far as that is known."""
+        rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
+        timed = [row.step for row in rows if row.at is not None and row.at <= failure.at]
+        return failure.model_copy(
+            update={
+                "instance": self.instance,
+                "step": timed[-1] if timed else self.step,
+                "floor": self.best,
+                "is_settled": isinstance(seen.metrics, Known) and isinstance(seen.log, Known),
+            }
+        )
 
 
 class Pattern(NamedTuple):
@@ -150,57 +182,32 @@ def pattern_in(
     return None
 
 
-def _is_lit(seen: Snapshot) -> bool:
-    return not isinstance(seen.metrics, Unknown) and not isinstance(seen.log, Unknown)
-
-
-def _step_before(failure: Failure, rows: tuple[MetricRow, ...]) -> int | None:
-    """Return the last step logged before the failure, as far as the rows are timed."""
-    timed = [row.step for row in rows if row.at is not None and row.at <= failure.at]
-    return timed[-1] if timed else None
-
-
-def _failures_in(seen: Snapshot, *, history: bool) -> Iterator[Failure]:
-    """Yield the lives that a snapshot shows to have ended badly.
-
-    Args:
-        seen: the snapshot.
-        history: False when Hero looks at this run for the first time: what was retried before is not counted then.
-    """
-    jobs = listed(seen)
+def _final_failure(seen: Snapshot) -> Failure | None:
+    """Return the failure that ended the run's job; None when it lives, was stopped, or succeeded."""
     root = seen.job
-    ended = ""
-    if root is not None and root.state in FAILED_JOBS:
-        final = _final_failure(seen, root)
-        ended = final.life
-        yield final
-    if not history:
-        return
-    for job in jobs:
-        if any(is_below(other, job) for other in jobs):
-            continue
-        for number, first in _first_deaths(job).items():
-            life = f"{job.instance_id}#{number}"
-            if life != ended:
-                yield _retried_failure(seen, job, life, first)
-
-
-def _final_failure(seen: Snapshot, root: Job) -> Failure:
+    if root is None or root.state not in FAILED_JOBS:
+        return None
     end = end_of(seen, root)
+    died = end.death.task.current_attempt if end.death else None
+    began = (died.started_at if died else None) or root.started_at
     at = root.finished_at or seen.at
-    if end.death is None:
-        life, began = root.instance_id, root.started_at
-    else:
-        attempt = end.death.task.current_attempt
-        life = f"{end.death.job.instance_id}#{attempt.attempt if attempt else 0}"
-        began = (attempt.started_at if attempt else None) or root.started_at
     return Failure(
-        life=life,
+        job=(end.death.job if end.death else root).instance_id,
+        attempt=WHOLE if end.death is None else died.attempt if died else 0,
         signature=end.classification.signature,
         lived=at - began if began else None,
         node=end.death.node if end.death else None,
         at=at,
     )
+
+
+def _deaths(seen: Snapshot) -> Iterator[tuple[Job, int, Attempt]]:
+    """Yield every attempt of every innermost job that ended badly."""
+    jobs = listed(seen)
+    for job in jobs:
+        if not any(is_below(other, job) for other in jobs):
+            for number, died in _first_deaths(job).items():
+                yield job, number, died
 
 
 def _first_deaths(job: Job) -> dict[int, Attempt]:
@@ -220,14 +227,15 @@ def _ended_before(one: Attempt, other: Attempt) -> bool:
     return one.finished_at is not None and (other.finished_at is None or one.finished_at < other.finished_at)
 
 
-def _retried_failure(seen: Snapshot, job: Job, life: str, died: Attempt) -> Failure:
+def _retried_failure(seen: Snapshot, job: Job, number: int, died: Attempt) -> Failure:
     said = [died.error]
     if isinstance(seen.log, Known):
         printed = seen.log.value.lines
         said = [line.text for line in printed if line.attempt == died.attempt and _is_of(line.task, job)] + said
     at = died.finished_at or seen.at
     return Failure(
-        life=life,
+        job=job.instance_id,
+        attempt=number,
         signature=classify(said, died.exit_code).signature,
         was_taken_away=died.state in _TAKEN_AWAY and not job.state.is_terminal,
         lived=at - died.started_at if died.started_at else None,

@@ -169,7 +169,21 @@ def test_machines_that_were_taken_away_twice_are_no_repetition_unless_the_lives_
 def test_what_was_retried_before_hero_looked_is_not_counted() -> None:
     _, second = retried((TaskState.FAILED, 0, 40), (TaskState.FAILED, 41, 90))
 
-    assert verdict(REPEATED, second) == Pass()
+    assert verdicts(REPEATED, [second, second]) == [Pass(), Pass()]
+
+
+def test_progress_forgives_retries_though_the_job_still_lists_them() -> None:
+    looks = [*retried((TaskState.FAILED, 0, 40), (TaskState.FAILED, 41, 90))]
+    beyond = looks[1].model_copy(update={"metrics": snapshot(metrics=rows(1, 60)).metrics})
+
+    assert isinstance(verdict(REPEATED, *looks), Fail)
+    assert verdicts(REPEATED, [*looks, beyond, looks[1]])[-2:] == [Pass(), Pass()]
+
+
+def test_an_end_whose_tasks_are_read_later_is_counted_once() -> None:
+    blind_end = snapshot(jobs=job(JobState.FAILED, tasks=unknown(), finished_at=AT))
+
+    assert verdict(REPEATED, snapshot(), blind_end, snapshot(later(15), jobs=failed_job(1), log=KEY_ERROR)) == Pass()
 
 
 def test_a_job_that_somebody_stopped_is_no_failure() -> None:
@@ -185,7 +199,7 @@ def test_a_job_is_counted_once_however_often_it_is_looked_at() -> None:
 
 
 def test_the_ledger_is_bounded() -> None:
-    book = Ledger(failures=tuple(Failure(life=str(i), signature=str(i), at=later(i)) for i in range(KEPT)))
+    book = Ledger(failures=tuple(Failure(job=str(i), attempt=0, signature=str(i), at=later(i)) for i in range(KEPT)))
 
     book = book.after(snapshot(later(99), jobs=failed_job(1, finished_at=later(99))), 50, 0.01)
 
@@ -194,6 +208,6 @@ def test_the_ledger_is_bounded() -> None:
 
 
 def test_lives_of_unknown_length_are_not_called_short() -> None:
-    lives = tuple(Failure(life=str(i), signature=str(i), at=later(i)) for i in range(5))
+    lives = tuple(Failure(job=str(i), attempt=0, signature=str(i), at=later(i)) for i in range(5))
 
     assert pattern_in(lives, loop=3, short=timedelta(minutes=20), window_steps=50, window_fraction=0.01) is None
