@@ -124,7 +124,7 @@ def _relaunched(record: Record, action: Action, context: Context, at: datetime) 
         evidence=(
             f"job {_detail(submitted)}",
             f"restore: {_detail(restore)}",
-            f"exactly one live job: {_detail(action.record(StepName.CONFIRM))}",
+            _detail(action.record(StepName.CONFIRM)),
             f"approved by {action.grant.by}, plan {action.grant.digest[:12]}",
         ),
         next_="Hero watches it as before",
