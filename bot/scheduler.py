@@ -15,6 +15,7 @@ from apscheduler.schedulers.asyncio import AsyncIOScheduler
 from apscheduler.triggers.date import DateTrigger
 
 from bot.clock import Clock
+from bot.errors import LeaseLostError
 from bot.model.contract import Contract, RunKind
 from bot.model.record import Record
 from bot.model.value import RunId, Value
@@ -81,12 +82,6 @@ class Scheduler:
         if run_id not in self.watched:
             self._plan(run_id, timedelta())
 
-    def forget(self, run_id: RunId) -> None:
-        """Stop watching a run; a check that is under way ends by itself."""
-        self._due.pop(run_id, None)
-        if self._timer.get_job(run_id) is not None:
-            self._timer.remove_job(run_id)
-
     def check_soon(self, run_id: RunId) -> None:
         """Make a run due now; while it is being checked, once more right after."""
         if run_id in self._running:
@@ -120,6 +115,8 @@ class Scheduler:
         pause = _AFTER_FAILURE
         try:
             pause = await self._check(run_id)
+        except LeaseLostError:
+            raise
         except Exception:
             log.exception("check_broke", run_id=run_id)
         finally:
@@ -141,7 +138,7 @@ class Scheduler:
             self._starts.put_nowait(run_id)
             return
         self._timer.add_job(
-            self._starts.put_nowait,
+            self._ring,
             DateTrigger(run_date=at),
             args=(run_id,),
             id=run_id,
@@ -150,6 +147,10 @@ class Scheduler:
             coalesce=True,
             max_instances=1,
         )
+
+    async def _ring(self, run_id: RunId) -> None:
+        """Make a run due; a coroutine, since APScheduler calls plain functions in a thread, where no queue wakes up."""
+        self._starts.put_nowait(run_id)
 
     def overdue(self) -> tuple[RunId, ...]:
         """Return the runs whose time has passed, on either clock, by more than the grace."""
