@@ -5,12 +5,14 @@ import os
 import socket
 import uuid
 from datetime import timedelta
+from pathlib import Path
 
 import psutil
 import structlog
 
 from bot.clock import Clock
 from bot.errors import LeaseLostError, StoreError
+from bot.sources.local_processes import is_living, start_of
 from bot.store.leases import Lease
 from bot.store.store import Store
 
@@ -28,8 +30,7 @@ class Tenure:
         self._store = store
         self._clock = clock
         self._lease: Lease | None = None
-        started = psutil.Process().create_time()
-        self._holder = f"{socket.gethostname()}|{os.getpid()}|{started}|{uuid.uuid4().hex}"
+        self._holder = f"{machine()}|{os.getpid()}|{start_of(os.getpid())}|{uuid.uuid4().hex}"
 
     @property
     def lease(self) -> Lease | None:
@@ -81,14 +82,27 @@ class Tenure:
                 await self._store.release_lease(lease)
 
 
-def is_dead_here(holder: str) -> bool:
-    """Whether a holder was a process of this machine and is gone; False for other machines: nobody can tell."""
-    parts = holder.split("|")
-    if len(parts) != 4 or parts[0] != socket.gethostname() or not parts[1].isdigit():  # noqa: PLR2004 - as made above
-        return False
+def machine() -> str:
+    """Name what this process can see the processes of: two containers may share a host name, not a pid namespace."""
     try:
-        return abs(psutil.Process(int(parts[1])).create_time() - float(parts[2])) > 1
+        return f"{socket.gethostname()} {Path('/proc/self/ns/pid').readlink()}"
+    except OSError:
+        return socket.gethostname()
+
+
+def is_dead_here(holder: str) -> bool:
+    """Whether a holder was a process of this machine and is gone; False for other machines: nobody can tell.
+
+    A pid that another process has got since does not keep it alive, a clock that was set does not kill it, and a zombie
+    that nobody waits for is dead.
+    """
+    parts = holder.split("|")
+    if len(parts) != 4 or parts[0] != machine() or not parts[1].isdigit():  # noqa: PLR2004 - as made above
+        return False
+    pid, start = int(parts[1]), parts[2]
+    try:
+        return not is_living(psutil.Process(pid)) or start_of(pid) not in {start, ""}
     except psutil.NoSuchProcess:
         return True
-    except (psutil.Error, ValueError):
+    except psutil.Error:
         return False
