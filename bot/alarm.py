@@ -9,23 +9,25 @@ import structlog
 from bot.channels.ports import Channel
 from bot.clock import Clock
 from bot.errors import StoreError
-from bot.model.delivery import Delivery, Target
+from bot.model.delivery import Delivery, Sent, Target
 from bot.model.update import Update, UpdateKind
 from bot.model.verdict import Severity
 
 log = structlog.get_logger()
 
 _EVERY = timedelta(hours=1)
+_AGAIN_WHEN_UNHEARD = timedelta(minutes=1)
+"""Pause before it rings again when no channel took it."""
 _DEADLINE_S = 20.0
 
 
 class Alarm:
-    """Rings once an hour at most, straight through the channels, with nothing stored."""
+    """Rings once an hour at most (or until somebody is reached), straight through the channels, with nothing stored."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._channels: tuple[Channel, ...] = ()
-        self._rung_at: float | None = None
+        self._quiet_until = float("-inf")
         self._pending: asyncio.Queue[StoreError] = asyncio.Queue(maxsize=1)
 
     def through(self, channels: Iterable[Channel]) -> None:
@@ -42,13 +44,14 @@ class Alarm:
         """Tell what was rung, for ever."""
         while True:
             error = await self._pending.get()
-            now = self._clock.monotonic()
-            if self._rung_at is None or now - self._rung_at >= _EVERY.total_seconds():
-                self._rung_at = now
-                for channel in self._channels:
-                    await self._tell(channel, error)
+            if self._clock.monotonic() < self._quiet_until:
+                continue
+            reached = [await self._tell(channel, error) for channel in self._channels]
+            pause = _EVERY if any(reached) else _AGAIN_WHEN_UNHEARD
+            self._quiet_until = self._clock.monotonic() + pause.total_seconds()
 
-    async def _tell(self, channel: Channel, error: StoreError) -> None:
+    async def _tell(self, channel: Channel, error: StoreError) -> bool:
+        """Tell one channel; whether it took it."""
         at = self._clock.now()
         update = Update(
             kind=UpdateKind.NOTICE,
@@ -66,6 +69,8 @@ class Alarm:
         try:
             async with asyncio.timeout(_DEADLINE_S):
                 outcome = await channel.send(delivery)
-            log.info("alarm_sent", channel=channel.name, outcome=outcome.kind)
         except Exception:
             log.exception("alarm_failed", channel=channel.name)
+            return False
+        log.info("alarm_sent", channel=channel.name, outcome=outcome.kind)
+        return isinstance(outcome, Sent)

@@ -26,7 +26,7 @@ from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
 from bot.courier import Courier
 from bot.dispatcher import Dispatcher
-from bot.errors import StoreError
+from bot.errors import LeaseLostError, StoreError
 from bot.model.action import StepName
 from bot.model.delivery import ChannelName
 from bot.model.value import RunId
@@ -146,6 +146,7 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
             posts_per_minute=settings.bot.posts_per_minute,
             give_up=dispatcher.delivery_failed,
             alarm=alarm.ring,
+            lease=lambda: tenure.lease,
         )
         for channel in channels.values()
     )
@@ -184,6 +185,8 @@ class _Worker:
             await self.watcher.check(run_id)
         except TimeoutError:
             log.warning("check_cut_off", run_id=run_id)
+        except LeaseLostError:
+            raise
         except StoreError as error:
             self._alarm.ring(error)
             return _AFTER_TROUBLE

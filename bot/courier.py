@@ -16,6 +16,7 @@ from bot.channels.ports import Channel
 from bot.clock import Clock
 from bot.errors import LeaseLostError, StoreError
 from bot.model.delivery import Delivery, Later, Never, SendOutcome, Sent
+from bot.store.leases import Lease
 from bot.store.store import Store
 
 log = structlog.get_logger()
@@ -26,6 +27,8 @@ type GiveUp = Callable[[Delivery, Never], Awaitable[None]]
 _FIRST_RETRY_S = 2.0
 _LONGEST_RETRY_S = 300.0
 _GIVE_UP_AFTER = timedelta(hours=48)
+_TRIES_AT_LEAST = 8
+"""Fewer tries give up nothing: a machine that slept for three days has not tried for three days."""
 _IDLE = timedelta(seconds=5)
 _MINUTE_S = 60.0
 
@@ -43,6 +46,7 @@ class Courier:
         posts_per_minute: int,
         give_up: GiveUp,
         alarm: Callable[[StoreError], None],
+        lease: Callable[[], Lease | None],
     ) -> None:
         """Take the parts.
 
@@ -54,6 +58,8 @@ class Courier:
             posts_per_minute: loop guard, new messages a minute in one run's conversation (field report R04).
             give_up: hears of what can't be sent here.
             alarm: hears that the database refuses.
+            lease: this process's right to act; checked with each intent to send, so that a Hero that was replaced
+                says nothing a second time (field report R30).
         """
         self._channel = channel
         self._store = store
@@ -62,6 +68,7 @@ class Courier:
         self._limit = posts_per_minute
         self._give_up = give_up
         self._alarm = alarm
+        self._lease = lease
         self._posts: defaultdict[str, deque[float]] = defaultdict(deque)
         self._bell = store.outbox_filled.listen()
 
@@ -96,7 +103,7 @@ class Courier:
         for delivery in await self._store.due_deliveries(self._channel.name):
             if self._is_too_much(delivery):
                 continue
-            begun = await self._store.delivery_begun(delivery.number)
+            begun = await self._store.delivery_begun(delivery.number, lease=self._lease())
             if begun is not None:
                 moved |= await self._send(begun)
         return moved
@@ -106,6 +113,9 @@ class Courier:
             outcome = await self._try(delivery)
             outcome = self._with_an_end(delivery, outcome)
             retry = self._retry_after(delivery, outcome) if isinstance(outcome, Later) else None
+            if isinstance(outcome, Never):
+                # Before it is noted: what a crash comes in between is brought to the others once more, by the same key.
+                await self._give_up(delivery, outcome)
             await asyncio.shield(self._store.delivery_ended(delivery.number, outcome, retry_after=retry))
             match outcome:
                 case Sent(message_id=message_id):
@@ -117,7 +127,6 @@ class Courier:
                     log.warning("delivery_put_off", reason=reason, attempt=delivery.attempt, retry_after_s=wait_s)
                 case Never(reason=reason, fix=fix):
                     log.error("delivery_given_up", reason=reason, fix=fix)
-                    await self._give_up(delivery, outcome)
             return False
 
     async def _try(self, delivery: Delivery) -> SendOutcome:
@@ -136,7 +145,9 @@ class Courier:
 
     def _with_an_end(self, delivery: Delivery, outcome: SendOutcome) -> SendOutcome:
         """Turn a Later that has gone on for two days into a Never."""
-        if isinstance(outcome, Later) and self._clock.now() - delivery.created_at > _GIVE_UP_AFTER:
+        tried_since = delivery.first_intent_at or delivery.created_at
+        is_old = self._clock.now() - tried_since > _GIVE_UP_AFTER and delivery.attempt >= _TRIES_AT_LEAST
+        if isinstance(outcome, Later) and is_old:
             return Never(reason=f"not accepted for two days: {outcome.reason}", fix="see `hero doctor`")
         return outcome
 
@@ -151,7 +162,7 @@ class Courier:
         """Whether this thread has had its fill of new messages for the minute."""
         if delivery.target.slot:
             return False
-        posts = self._posts[delivery.run_id or ""]
+        posts = self._posts[_thread_of(delivery)]
         while posts and posts[0] < self._clock.monotonic() - _MINUTE_S:
             posts.popleft()
         if len(posts) < self._limit:
@@ -161,4 +172,10 @@ class Courier:
 
     def _count(self, delivery: Delivery) -> None:
         if not delivery.target.slot:
-            self._posts[delivery.run_id or ""].append(self._clock.monotonic())
+            self._posts[_thread_of(delivery)].append(self._clock.monotonic())
+
+
+def _thread_of(delivery: Delivery) -> str:
+    """Return what counts as one thread for the loop guard: where a command was given, else the run's conversation."""
+    target = delivery.target
+    return f"{target.conversation}:{target.thread}" if target.conversation else delivery.run_id or ""
