@@ -17,6 +17,7 @@ from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
 from bot.errors import LeaseLostError, StoreError
 from bot.model.action import Action, ActionState, Done, Refused, StepName, StepOutcome, Uncertain, Waiting
+from bot.model.contract import Contract
 from bot.model.durations import say_duration
 from bot.model.record import Decision, Record
 from bot.model.value import RunId
@@ -33,6 +34,8 @@ type Alarm = Callable[[StoreError], None]
 
 _PATIENT = (StepName.SUBMIT,)
 """Steps that never give up: a submission whose fate is unknown stays so until the orchestrator answers."""
+
+_AFTER_SUBMIT = (StepName.CONFIRM, StepName.STABILISE, StepName.RESTORE)
 
 
 class Executor:
@@ -73,6 +76,7 @@ class Executor:
         self._poll = poll
         self._deadlines = deadlines
         self._lease = lease
+        self._first_look: dict[tuple[int, StepName], float] = {}
         self._busy: dict[RunId, asyncio.Task[None]] = {}
         self._halt = asyncio.Event()
 
@@ -140,13 +144,17 @@ class Executor:
         step = action.next_step
         if step is None:
             return await self._commit(action.model_copy(update={"state": ActionState.DONE}))
+        self._first_look.setdefault((action.number, step), self._clock.monotonic())
+        is_resumed = action.record(step) is not None
         contract = self._contracts.load(action.run_id)
         if isinstance(contract, BadContract):
-            return await self._end(action, step, Refused(detail="; ".join(contract.problems)))
-        is_resumed = action.record(step) is not None
-        if not is_resumed:
-            action = await self._commit(action.begun(step, self._clock.now()))
-        outcome = await self._steps.take(step, action, contract, is_resumed=is_resumed)
+            outcome = _without_contract(contract, step, is_resumed=is_resumed)
+        else:
+            if not is_resumed:
+                action = await self._commit(action.begun(step, self._clock.now()))
+                if action.state is not ActionState.GRANTED:
+                    return action
+            outcome = await self._take(step, action, contract, is_resumed=is_resumed)
         log.info("action_step_looked_at", step=step, outcome=outcome.kind, detail=outcome.detail, resumed=is_resumed)
         match outcome:
             case Done() | Refused():
@@ -154,10 +162,27 @@ class Executor:
             case Waiting() | Uncertain():
                 return await self._wait(action, step, outcome)
 
+    async def _take(self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool) -> StepOutcome:
+        """Take a step; an adapter that breaks leaves it open what happened, and takes no other run down with it."""
+
+        async def fence() -> None:
+            await self._commit(action)
+
+        try:
+            return await self._steps.take(step, action, contract, is_resumed=is_resumed, fence=fence)
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("action_step_broke", step=step)
+            broke = f"Hero's own code broke at it: {type(error).__name__}; the traceback is in Hero's log"
+            return Uncertain(detail=broke) if step is StepName.SUBMIT else Waiting(detail=broke)
+
     async def _wait(self, action: Action, step: StepName, outcome: Waiting | Uncertain) -> Action:
-        """Come back to a step later, or give it up when its time is over."""
-        begun = action.record(step)
-        waited = self._clock.now() - begun.intent_at if begun else timedelta()
+        """Come back to a step later, or give it up when its time is over.
+
+        Its time is what this process has waited: while Hero was down or the machine asleep nobody looked.
+        """
+        waited = timedelta(seconds=self._clock.monotonic() - self._first_look[action.number, step])
         limit = self._deadlines.get(step, timedelta.max)
         if waited > limit and step not in _PATIENT:
             given_up = Refused(detail=f"not so within {say_duration(limit)}: {outcome.detail}")
@@ -183,12 +208,28 @@ class Executor:
         return await asyncio.shield(self._commit(ended.model_copy(update=update)))
 
     async def _commit(self, action: Action) -> Action:
-        """Write the action and whatever follows from it in one transaction."""
+        """Write the action and whatever follows from it in one transaction.
+
+        One that ended meanwhile, because its approval was taken back, is returned as it stands and not written.
+        """
         at = self._clock.now()
         async with self._store.transaction(self._lease()) as tx:
             record = await tx.record(action.run_id)
-            if (submitted := action.record(StepName.SUBMIT)) and not submitted.is_done:
+            stored = next((a for a in record.actions if a.number == action.number), action)
+            if stored.state is not ActionState.GRANTED:
+                return stored
+            if action.record(StepName.SUBMIT) and not stored.record(StepName.SUBMIT):
                 action = action.model_copy(update={"metrics_cursor": record.run.metrics_cursor})
             decision = self._decide(record, action, at)
             await tx.apply(decision, action.run_id, at)
         return action
+
+
+def _without_contract(bad: BadContract, step: StepName, *, is_resumed: bool) -> StepOutcome:
+    """Refuse to begin on a contract that cannot be used; what is done already stays open until it can."""
+    why = "; ".join(bad.problems)
+    if step in _AFTER_SUBMIT:
+        return Waiting(detail=why)
+    if step is StepName.SUBMIT and is_resumed:
+        return Uncertain(detail=f"whether it was submitted cannot be asked: {why}")
+    return Refused(detail=why)

@@ -1,6 +1,6 @@
 """What each step of a relaunch does, and how it answers "was it done?" from the outside."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import assert_never
 
@@ -18,6 +18,10 @@ from bot.model.value import JobId
 from bot.redaction import Redactor
 from bot.sources.snapshots import SnapshotReader
 from bot.store.store import Store
+
+type Fence = Callable[[], Awaitable[object]]
+"""Awaited right before each change to the world: writes the action once more under the lease, and so raises when
+another Hero has taken over, or when the database could not keep what comes of the change (field reports R29, R30)."""
 
 
 class Steps:
@@ -52,7 +56,9 @@ class Steps:
         self._settle = settle
         self._absent_since: dict[int, float] = {}
 
-    async def take(self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool) -> StepOutcome:
+    async def take(
+        self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence
+    ) -> StepOutcome:
         """Do one step, or look once at what it waits for.
 
         Args:
@@ -60,14 +66,24 @@ class Steps:
             action: with the step's intent already committed.
             contract: as it is on disk now.
             is_resumed: whether the intent was committed earlier, so that the step may have happened already.
+            fence: awaited right before the world is changed.
         """
+        kind = contract.orchestrator.kind
+        if kind not in self._launchers:
+            missing = f"[{kind}] is not configured in hero.toml any more, so nothing can be asked or done there"
+            return Uncertain(detail=missing) if step is StepName.SUBMIT else Waiting(detail=missing)
+        return await self._take(step, action, contract, is_resumed=is_resumed, fence=fence)
+
+    async def _take(
+        self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence
+    ) -> StepOutcome:
         match step:
             case StepName.VERIFY:
                 return await self._verify(action, contract)
             case StepName.STOP:
-                return await self._stop(action, contract)
+                return await self._stop(action, contract, fence)
             case StepName.SUBMIT:
-                return await self._submit(action, contract, is_resumed=is_resumed)
+                return await self._submit(action, contract, is_resumed=is_resumed, fence=fence)
             case StepName.CONFIRM:
                 return await self._confirm(action, contract)
             case StepName.STABILISE:
@@ -97,7 +113,9 @@ class Steps:
             case RelaunchPlan():
                 return Done(detail="the world is as it was when the plan was asked")
 
-    async def _stop(self, action: Action, contract: Contract) -> StepOutcome:  # noqa: PLR0911 - one a case
+    async def _stop(  # noqa: PLR0911 - one return a case
+        self, action: Action, contract: Contract, fence: Fence
+    ) -> StepOutcome:
         """Stop the old job unless it is terminal, and see it and its tasks end. Safe to repeat."""
         plan = action.plan
         if plan.stop is None:
@@ -115,13 +133,14 @@ class Steps:
                 return Done(detail=f"{plan.stop} is {found[0].state}")
             case Known():
                 pass
+        await fence()
         outcome = await launcher.stop(contract, plan, action.grant)
         if isinstance(outcome, Refused):
             return outcome
         return Waiting(detail=f"{plan.stop} was told to stop and is not terminal yet ({outcome.detail})")
 
     async def _submit(  # noqa: PLR0911 - one return a case
-        self, action: Action, contract: Contract, *, is_resumed: bool
+        self, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence
     ) -> StepOutcome:
         """Submit exactly once.
 
@@ -145,6 +164,7 @@ class Steps:
             return Refused(detail="the approval has expired; nothing was submitted")
         if contract.command_sha256 != plan.command_sha256 or contract.config_digest != plan.config_digest:
             return Refused(detail="the contract has changed since the approval; nothing was submitted")
+        await fence()
         self._absent_since.pop(action.number, None)
         return await self._launcher(contract).submit(contract, plan, action.grant)
 
@@ -153,6 +173,7 @@ class Steps:
         plan = action.plan
         launcher = self._launcher(contract)
         if await launcher.is_submitting(contract):
+            self._absent_since.pop(action.number, None)
             return Waiting(detail="an earlier submission is still under way on this machine")
         jobs = await launcher.jobs(contract, plan.job_id)
         match jobs:
