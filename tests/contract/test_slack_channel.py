@@ -335,6 +335,19 @@ async def test_a_root_lost_after_its_post_is_found_again_by_whatever_comes_next(
     assert reply.thread_ts == root.ts
 
 
+async def test_somebody_elses_metadata_is_not_taken_for_heros_own_message(desk: Desk) -> None:
+    channel = desk.channel()
+    root = await desk.opened(channel)
+    news = desk.delivery("news")
+    forged = await desk.slack.bot_says("C1", "psst", root)
+    metadata = {"event_type": "hero_delivery", "event_payload": {"key": news.key}}
+    desk.slack.workspace.find(forged).metadata = metadata
+
+    await channel.send(desk.again(news))
+
+    assert "news" in desk.own()[-1].shown
+
+
 @pytest.mark.parametrize(
     ("fault", "is_uncertain"),
     [
@@ -411,7 +424,7 @@ async def test_a_burst_of_a_hundred_is_posted_in_step_and_none_is_lost(desk: Des
     moments = [float(post.ts) for post in replies]
     assert len(replies) == 100
     assert len({post.shown for post in replies}) == 100
-    assert moments[-1] - moments[0] >= 95
+    assert all(later - earlier >= 8 for earlier, later in zip(moments, moments[10:], strict=False))
 
 
 async def test_a_deleted_root_is_replaced_once_and_said_once(desk: Desk) -> None:
@@ -673,16 +686,16 @@ async def test_replies_of_a_time_without_hero_are_read_page_by_page_with_edits_m
     await desk.slack.user_edits(late, "approve R7")
 
     async with desk.listening(desk.channel()):
-        await desk.until(lambda: len(desk.inbox.events) == 231)
+        await desk.until(lambda: desk.ledger.cursors.get(f"slack:C1:{root}") == late)
     reads = desk.calls("conversations.replies")
     async with desk.listening(desk.channel()):
-        await desk.until(lambda: desk.calls("conversations.replies") > reads)
+        await desk.until(lambda: desk.calls("conversations.replies") > reads + 1)
 
     last = list(desk.inbox.events.values())[-1]
     assert desk.inbox.texts()[:230] == [f"line {n}" for n in range(230)]
     assert isinstance(last, Said)
     assert (last.text, last.is_edited) == ("approve R7", True)
-    assert desk.ledger.cursors[f"slack:C1:{root}"] == late
+    assert len(desk.inbox.events) == 231
 
 
 async def test_an_edit_made_while_nothing_was_heard_is_told_beside_what_was_said(desk: Desk) -> None:

@@ -98,10 +98,15 @@ class Inbox:
         act = map_message(channel, message, me, is_watched=True)
         if act is None:
             return False
-        if await self.hand_on(act):
-            return True
         edit = map_edit(channel, message, None, is_watched=True)
-        return await self.hand_on(edit) if edit else False
+        if edit is None:
+            return await self.hand_on(act)
+        # An edited message is known by two ids. The first is taken even so, or a late copy of the old text would count.
+        told = f"slack:edit:{channel}:{message.ts}"
+        if await self.hand_on(act):
+            await self._ledger.save_cursor(told, edit.event_id)
+            return True
+        return await self._ledger.cursor(told) != edit.event_id and await self.hand_on(edit)
 
     async def hand_on(self, act: Act) -> bool:
         """Store one act; False when it was stored before."""
