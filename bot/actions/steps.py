@@ -13,7 +13,9 @@ from bot.model.contract import Contract
 from bot.model.job import Job, JobState
 from bot.model.plan import RelaunchPlan
 from bot.model.reading import Known, Unknown
+from bot.model.record import Record
 from bot.model.run import Instance
+from bot.model.snapshot import Snapshot
 from bot.model.value import JobId
 from bot.redaction import Redactor
 from bot.sources.snapshots import SnapshotReader
@@ -110,6 +112,8 @@ class Steps:
             case RelaunchPlan() if rebuilt.digest != plan.digest:
                 changed = "; ".join(differences(plan, rebuilt))
                 return Refused(detail=f"what would be done has changed since it was asked: {changed}")
+            case RelaunchPlan() if plan.stop is not None and _trains(seen, record):
+                return Refused(detail=f"{plan.stop} makes progress again; it is not stopped on an old yes")
             case RelaunchPlan():
                 return Done(detail="the world is as it was when the plan was asked")
 
@@ -263,6 +267,13 @@ class Steps:
 
     def _launcher(self, contract: Contract) -> Launcher:
         return self._launchers[contract.orchestrator.kind]
+
+
+def _trains(seen: Snapshot, record: Record | None) -> bool:
+    """Whether the job has logged a step beyond the last one that was known."""
+    rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
+    last = record.run.progress.step if record else None
+    return any(last is None or row.step > last for row in rows)
 
 
 def _say_end(job: Job) -> str:
