@@ -1,11 +1,13 @@
-"""What can go wrong with a resume: the run does not go on from the checkpoint that it was launched from."""
+"""What can go wrong with a resume: the run does not go on from its checkpoint, or its loss does not go on as before."""
+
+import math
 
 from pydantic import Field
 
 from bot.model.contract import Contract
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.run import Instance
-from bot.model.snapshot import Snapshot, Source
+from bot.model.snapshot import MetricRow, Snapshot, Source
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, UnknownVerdict, Verdict
 from checks.check import Check
@@ -15,24 +17,73 @@ from checks.thresholds import Thresholds
 MISMATCH_ID = CheckId("resume.mismatch")
 
 
+_KEPT = 400
+"""How many logged losses are remembered of a lineage, those of the highest steps: what is trained again after a resume
+lies there, and the memory stays small."""
+
+
+class LoggedLoss(Value):
+    """The loss that was logged at one step."""
+
+    step: int
+    loss: float
+
+
 class Lineage(Value):
-    """Where this instance began to train."""
+    """Where this instance began to train, and how its losses compare with those before it at the same steps."""
 
     instance: str = ""
     first_step: int | None = None
     lowest_step: int | None = None
     """Below the first one when a later retry began somewhere else."""
+    earlier: tuple[LoggedLoss, ...] = ()
+    """Of the launches before this one, by step."""
+    own: tuple[LoggedLoss, ...] = ()
+    """Of this one, by step."""
+    compared: int = 0
+    """How many steps were logged by both."""
+    worst: LoggedLoss | None = None
+    """The step at which the two differ most, and by how much."""
 
     def after(self, seen: Snapshot) -> "Lineage":
         """Return the memory with the snapshot's rows taken in; a new instance starts afresh."""
         current = instance_of(seen, self.instance)
-        mine = self if current == self.instance else Lineage(instance=current)
-        steps = [row.step for row in seen.metrics.value.rows] if isinstance(seen.metrics, Known) else []
+        mine = self if current == self.instance else Lineage(instance=current, earlier=_joined(self.earlier, self.own))
+        rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
+        steps = [row.step for row in rows]
         if not steps:
             return mine
         first = steps[0] if mine.first_step is None else mine.first_step
         lowest = min(steps) if mine.lowest_step is None else min(mine.lowest_step, *steps)
-        return Lineage(instance=current, first_step=first, lowest_step=lowest)
+        fresh = tuple(LoggedLoss(step=r.step, loss=r.values["loss"]) for r in rows if math.isfinite(_loss(r)))
+        return mine.model_copy(update={"first_step": first, "lowest_step": lowest}).compared_with(fresh)
+
+    def compared_with(self, fresh: tuple[LoggedLoss, ...]) -> "Lineage":
+        """Return the memory with this instance's new losses held against those of the launches before."""
+        before = {logged.step: logged.loss for logged in self.earlier}
+        apart = [
+            LoggedLoss(step=logged.step, loss=abs(logged.loss - before[logged.step]))
+            for logged in fresh
+            if logged.step in before
+        ]
+        candidates = (*apart, *((self.worst,) if self.worst else ()))
+        return self.model_copy(
+            update={
+                "own": _joined(self.own, fresh),
+                "compared": self.compared + len(apart),
+                "worst": max(candidates, key=lambda logged: logged.loss, default=None),
+            }
+        )
+
+
+def _loss(row: MetricRow) -> float:
+    return row.values.get("loss", math.nan)
+
+
+def _joined(older: tuple[LoggedLoss, ...], newer: tuple[LoggedLoss, ...]) -> tuple[LoggedLoss, ...]:
+    """Return one loss a step, the newer one where both have it, the highest steps only."""
+    by_step = {logged.step: logged for logged in (*older, *newer)}
+    return tuple(by_step[step] for step in sorted(by_step)[-_KEPT:])
 
 
 class MismatchThresholds(Thresholds):
@@ -43,19 +94,27 @@ class MismatchThresholds(Thresholds):
     window: int = Field(default=100, ge=0)
     """The first logged step may be so many above the checkpoint's: trainers log every so many steps. Ours."""
 
+    loss: float = Field(default=0.002, gt=0)
+    """The loss at a step that is trained again may differ by so much from what was logged there before, in the loss's
+    own unit. Manage-hero-run, "Resume loss mismatch": TPU resumes are bitwise identical, GPU ones very close."""
+
 
 def mismatch(
     seen: Snapshot, contract: Contract, limits: MismatchThresholds, memory: Lineage
 ) -> tuple[Verdict, Lineage]:
-    """Fail when a launch from a known checkpoint does not log its first step there."""
+    """Fail when a launch does not begin at its checkpoint, or logs other losses at steps that are trained again."""
     memory = memory.after(seen)
-    verdict = _judge(seen, contract, limits, memory)
+    verdict = _judge_beginning(seen, contract, limits, memory)
+    if memory.worst is not None and memory.worst.loss > limits.loss and not isinstance(verdict, Fail):
+        verdict = Fail(finding=_loss_finding(seen, memory, memory.worst, limits))
+    if isinstance(verdict, Pass) and not memory.compared and memory.first_step:
+        verdict = NotApplicable(reason="it began at its checkpoint; no step was logged twice to compare the loss at")
     if isinstance(seen.jobs, Unknown) and not isinstance(verdict, Fail):
         return unseen(seen.jobs, "which job the steps are of is not known"), memory
     return verdict, memory
 
 
-def _judge(seen: Snapshot, contract: Contract, limits: MismatchThresholds, memory: Lineage) -> Verdict:
+def _judge_beginning(seen: Snapshot, contract: Contract, limits: MismatchThresholds, memory: Lineage) -> Verdict:
     if isinstance(seen.metrics, Unknown):
         return unseen(seen.metrics, "at which step training began is not known")
     launch = seen.instance
@@ -100,12 +159,32 @@ def _finding(seen: Snapshot, memory: Lineage, expected: int, found: int) -> Find
     )
 
 
+def _loss_finding(seen: Snapshot, memory: Lineage, worst: LoggedLoss, limits: MismatchThresholds) -> Finding:
+    before = next((logged.loss for logged in memory.earlier if logged.step == worst.step), math.nan)
+    return Finding(
+        check=MISMATCH_ID,
+        key=memory.instance,
+        severity=Severity.CRITICAL,
+        summary=f"the loss does not go on as before the resume: {worst.loss:.4g} apart at step {worst.step}, "
+        f"allowed {limits.loss:g}",
+        evidence=(
+            f"loss at step {worst.step} before the resume: {before:.6g}",
+            f"steps logged by both launches: {memory.compared}",
+        ),
+        advice="Data order, precision or weights may differ from the lineage before. Compare the launched config and "
+        "the restore line with the last launch; let the DRI decide whether to stop it before it saves.",
+        since_step=worst.step,
+        since_at=seen.at,
+    )
+
+
 MISMATCH = Check(
     id=MISMATCH_ID,
-    title="The run did not resume at its checkpoint",
+    title="The run did not resume at its checkpoint, or its loss does not go on",
     severity=Severity.CRITICAL,
     needs=(Source.JOBS, Source.METRICS),
-    source='manage-hero-run, "What Can Go Wrong": wrong checkpoint selected; allenai/open-instruct#1823, '
+    source='manage-hero-run, "What Can Go Wrong": wrong checkpoint selected, resume loss mismatch; '
+    "allenai/open-instruct#1823, "
     "marin-community/marin#8868",
     thresholds=MismatchThresholds(),
     memory=Lineage(),

@@ -2,6 +2,7 @@
 
 import pytest
 
+from bot.model.snapshot import Snapshot
 from bot.model.verdict import Fail, NotApplicable, Pass, Severity, UnknownVerdict
 from checks.resume import MISMATCH
 from tests.fakes.clock import START
@@ -17,7 +18,7 @@ FROM = instance(1, from_step=4_000)
 def test_the_first_step_must_be_the_one_after_the_checkpoint(first: int, is_fine: bool) -> None:
     found = verdict(MISMATCH, snapshot(launch=FROM, metrics=[row(first)]))
 
-    assert isinstance(found, Pass if is_fine else Fail)
+    assert isinstance(found, NotApplicable if is_fine else Fail)
 
 
 def test_a_run_that_began_at_zero_is_critical_on_the_first_look_and_stays_so() -> None:
@@ -46,7 +47,46 @@ def test_an_ordinary_replay_of_later_steps_is_none() -> None:
         snapshot(later(15), launch=FROM, metrics=rows(4_020, 4_060)),
     ]
 
-    assert verdict(MISMATCH, *story) == Pass()
+    assert isinstance(verdict(MISMATCH, *story), NotApplicable)
+
+
+def _resumed(loss_at_4100: float) -> tuple[Snapshot, Snapshot]:
+    """A launch that logged up to step 4200 and one from step 4000 that trains some of them again."""
+    before = [row(step, loss=3.0 - step / 10_000) for step in range(3_900, 4_200, 10)]
+    after = [row(step, loss=3.0 - step / 10_000) for step in range(4_000, 4_150, 10)]
+    after[10] = row(4_100, loss=loss_at_4100)
+    again = job(submitted_at=later(30))
+    return (
+        snapshot(metrics=before),
+        snapshot(later(40), jobs=again, launch=instance(1, from_step=4_000, submitted_at=later(30)), metrics=after),
+    )
+
+
+def test_losses_that_repeat_at_the_steps_trained_again_pass() -> None:
+    assert verdict(MISMATCH, *_resumed(3.0 - 0.41 + 0.0015)) == Pass()
+
+
+def test_a_loss_that_differs_at_one_step_trained_again_is_critical() -> None:
+    """Field report R51: the data loader's position was not restored, and nothing but the loss showed it."""
+    found = finding(MISMATCH, *_resumed(3.0 - 0.41 + 0.0025))
+
+    assert found.severity is Severity.CRITICAL
+    assert found.since_step == 4_100
+    assert found.summary.startswith("the loss does not go on as before the resume: 0.0025 apart at step 4100")
+
+
+def test_without_a_step_logged_twice_the_resume_is_not_verifiable_rather_than_fine() -> None:
+    before = snapshot(metrics=rows(3_900, 3_990))
+    again = instance(1, from_step=4_000, submitted_at=later(30))
+
+    found = verdict(
+        MISMATCH,
+        before,
+        snapshot(later(40), jobs=job(submitted_at=later(30)), launch=again, metrics=rows(4_001, 4_050)),
+    )
+
+    assert isinstance(found, NotApplicable)
+    assert "no step was logged twice" in found.reason
 
 
 def test_a_launch_from_an_unknown_checkpoint_cannot_be_judged() -> None:
@@ -69,7 +109,7 @@ def test_rows_of_the_instance_before_do_not_count() -> None:
         snapshot(later(20), jobs=again, launch=launch, metrics=[row(4_001)]),
     ]
 
-    assert verdict(MISMATCH, *story) == Pass()
+    assert isinstance(verdict(MISMATCH, *story), NotApplicable)
 
 
 def test_a_first_step_that_may_have_been_cut_off_the_log_is_unknown() -> None:
