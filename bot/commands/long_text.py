@@ -8,7 +8,7 @@ import gzip
 import sys
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
@@ -45,7 +45,7 @@ def read_long_text(name: str) -> LongText:
         zlib.error: it is gzipped and damaged.
     """
     with _opened(name) as file:
-        return _read(_pieces(file))
+        return condense(_pieces(file))
 
 
 @contextmanager
@@ -82,27 +82,28 @@ class _Again:
         return start + self._file.read(size if size < 0 else max(0, size - len(start)))
 
 
-def _read(pieces: Iterator[bytes]) -> LongText:
+def condense(pieces: Iterable[bytes], head_bytes: int = HEAD_BYTES, tail_bytes: int = TAIL_BYTES) -> LongText:
+    """Keep the first and the last bytes of a text that comes in pieces, and count the lines between them."""
     head = bytearray()
     tail: deque[bytes] = deque()
     held = skipped = 0
     is_cut = False
     for piece in pieces:
         rest = piece
-        if len(head) < HEAD_BYTES:
-            room = HEAD_BYTES - len(head)
+        if len(head) < head_bytes:
+            room = head_bytes - len(head)
             head += piece[:room]
             rest = piece[room:]
         if rest:
             tail.append(rest)
             held += len(rest)
-        while held - len(tail[0] if tail else b"") >= TAIL_BYTES:
+        while held - len(tail[0] if tail else b"") >= tail_bytes:
             gone = tail.popleft()
             held -= len(gone)
             skipped += gone.count(b"\n")
             is_cut = True
     end = b"".join(tail)
-    cut = max(0, len(end) - TAIL_BYTES)
+    cut = max(0, len(end) - tail_bytes)
     if not is_cut and not cut:
         return LongText(_decoded(bytes(head) + end), sys.maxsize, 0)
     skipped += end[:cut].count(b"\n")

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 
 from bot.clock import Clock
-from bot.commands.probing import Probe, bad, bad_problem, good
+from bot.commands.probing import Probe, bad, good
 from bot.commands.sight import open_store
 from bot.contracts import BadContract, Contracts
 from bot.model.contract import Contract
@@ -49,22 +49,20 @@ def _probe_backup(path: Path) -> Probe:
 
 
 async def probe_contracts(contracts: Contracts) -> tuple[Probe, ...]:
-    """Read every contract; each bad one is a line for each of its mistakes."""
+    """Read every contract; each bad one is a line with all of its mistakes."""
     directory = contracts.directory
     if not directory.is_dir():
         fix = "create it, or set [bot] runs; `hero init` writes an example"
         return (bad("contracts", f"the directory {directory} does not exist", fix),)
     read = [contracts.load(run_id) for run_id in contracts.run_ids()]
     bad_ones = [
-        bad_problem(f"contract {each.run_id}", problem)
+        bad(f"contract {each.run_id}", "; ".join(each.problems), f"correct {directory / each.run_id}.toml")
         for each in read
         if isinstance(each, BadContract)
-        for problem in each.problems
     ]
     if not read:
         return (good("contracts", f"no run in {directory} yet", f"put RUN_ID.toml into {directory} for each run"),)
-    fine = len(read) - sum(isinstance(each, BadContract) for each in read)
-    return (*bad_ones, good("contracts", f"{fine} of {len(read)} can be used"))
+    return (*bad_ones, good("contracts", f"{len(read) - len(bad_ones)} of {len(read)} can be used"))
 
 
 async def probe_checkpoints(contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:

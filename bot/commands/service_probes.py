@@ -167,11 +167,12 @@ async def _ask_age(words: tuple[str, ...], directory: Path | None, settings: Iri
             fix = "see that the client can be called here; the controller refuses one that is older than 14 days"
             return bad(name, f"the age of `{called}` is not known: {detail}", fix)
         case Known(value=built, at=at):
-            return _judge_age(name, called, built, at, settings.client_age_warning)
+            return judge_age(called, built, at, settings.client_age_warning)
 
 
-def _judge_age(name: str, called: str, built: datetime, at: datetime, warning: timedelta) -> Probe:
-    age = at - built
+def judge_age(called: str, built: datetime, at: datetime, warning: timedelta) -> Probe:
+    """Say whether a client may submit, and warn when it soon may not."""
+    name, age = "iris client", at - built
     last = built + MAY_SUBMIT_FOR
     if age >= MAY_SUBMIT_FOR:
         return bad(name, f"`{called}` is {age.days} days old: the controller refuses its submissions", _UPGRADE)

@@ -1,0 +1,220 @@
+"""``hero doctor`` against Slack, GitHub and Iris: what is well is said to be, and what is not comes with its fix."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import httpx
+import pytest
+from pydantic import SecretStr
+
+from bot.clock import SystemClock
+from bot.commands.doctor import diagnose, settings_in_use, show_diagnosis
+from bot.commands.exits import Exit
+from bot.commands.own_probes import probe_checkpoints, probe_database, probe_heartbeat
+from bot.commands.probing import Probe, ask_all
+from bot.commands.service_probes import judge_age, probe_iris
+from bot.model.value import PersonName
+from bot.redaction import Redactor
+from bot.settings import (
+    BotSettings,
+    GitHubSettings,
+    HeartbeatSettings,
+    IrisSettings,
+    PersonSettings,
+    Settings,
+    SlackSettings,
+)
+from bot.store.store import Store
+from tests.fakes.clock import START
+from tests.fakes.github import FakeGitHub
+from tests.fakes.iris_cluster import IrisCluster, iris_program
+from tests.fakes.slack import FakeSlack
+from tests.fakes.snapshots import contract
+
+CLOCK = SystemClock()
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[FakeSlack]:
+    async with FakeSlack() as fake:
+        fake.add_channel("C1", "runs")
+        fake.add_user("U1", "Ada")
+        yield fake
+        assert fake.mistakes == []
+
+
+@pytest.fixture
+def github() -> Iterator[FakeGitHub]:
+    with FakeGitHub() as fake:
+        fake.add_user("ada", 7, permission="write")
+        yield fake
+
+
+@pytest.fixture
+def settings(tmp_path: Path, slack: FakeSlack, github: FakeGitHub) -> Settings:
+    """Slack and GitHub, and one local run whose DRI is Ada."""
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    (runs / "my-run.toml").write_text(
+        'dri = "ada"\ncommand = "python train.py"\noutput_root = "out"\n'
+        '[orchestrator]\nkind = "local"\ndirectory = "jobs"\n'
+    )
+    return Settings(
+        bot=BotSettings(database=f"sqlite:///{tmp_path}/hero.db", runs=runs),
+        slack=SlackSettings(
+            bot_token=SecretStr(slack.bot_token),
+            app_token=SecretStr(slack.app_token),
+            channel="C1",
+            base_url=slack.base_url,
+            deadline=timedelta(seconds=5),
+        ),
+        github=GitHubSettings(
+            token=SecretStr(github.token),
+            repository=github.repository,
+            base_url=github.url,
+            deadline=timedelta(seconds=5),
+        ),
+        people={PersonName("ada"): PersonSettings(slack="U1", github="ada")},
+    )
+
+
+def by_name(probes: tuple[Probe, ...]) -> dict[str, Probe]:
+    found = {probe.connection: probe for probe in probes}
+    assert len(found) == len(probes), "each connection has one line"
+    return found
+
+
+async def test_all_that_is_well_is_said_to_be(settings: Settings) -> None:
+    probes = by_name(await diagnose(settings, CLOCK))
+
+    assert [probe for probe in probes.values() if not probe.ok] == []
+    assert set(probes) >= {
+        *("configuration", "database", "contracts", "ada on slack", "ada on github"),
+        *("slack token", "slack scopes", "slack app token", "slack channel"),
+        *("github token", "github repository", "github issues", "checkpoints my-run", "iris", "heartbeat"),
+    }
+
+
+async def test_each_thing_that_is_wrong_comes_with_its_fix(
+    settings: Settings, slack: FakeSlack, github: FakeGitHub, tmp_path: Path
+) -> None:
+    slack.workspace.channels["C1"].is_member = False
+    slack.add_user("U1", "Ada", is_restricted=True)
+    github.add_user("ada", 7, permission="read")
+    (tmp_path / "runs" / "other.toml").write_text('dri = "bob"\n')
+    (tmp_path / "runs" / "third.toml").write_text("dri = \n")
+    iris = IrisSettings(controller_url="http://127.0.0.1:1", cli="/nowhere/iris", deadline=timedelta(seconds=5))
+
+    probes = by_name(await diagnose(settings.model_copy(update={"iris": iris}), CLOCK))
+
+    bad = {name: probe for name, probe in probes.items() if not probe.ok}
+    assert set(bad) == {
+        *("ada on slack", "ada on github", "slack channel", "iris controller", "iris client"),
+        *("contract other", "contract third"),
+    }
+    assert "/invite @hero" in bad["slack channel"].fix
+    assert "a guest" in bad["ada on slack"].detail
+    assert "give ada write access" in bad["ada on github"].fix
+    assert "controller_url" in bad["iris controller"].fix
+    assert "command is missing" in bad["contract other"].detail
+    assert all(probe.fix for probe in bad.values())
+
+
+async def test_the_database_is_probed_in_place_and_never_made_or_upgraded(tmp_path: Path) -> None:
+    settings = Settings(bot=BotSettings(database=f"sqlite:///{tmp_path}/hero.db"))
+    (before,) = await probe_database(settings, CLOCK)
+    made = (tmp_path / "hero.db").exists()
+    store = await Store.open(settings.bot.database, CLOCK, Redactor())
+    database, backup = await probe_database(settings, CLOCK)
+    await store.close()
+    nowhere = Settings(bot=BotSettings(database=f"sqlite:///{tmp_path}/no/hero.db"))
+    (missing,) = await probe_database(nowhere, CLOCK)
+
+    assert (before.ok, made) == (True, False)
+    assert (database.ok, backup.ok) == (True, True)
+    assert (missing.ok, missing.fix) == (False, "create it, or set [bot] database")
+
+
+async def test_a_root_that_may_not_be_read_is_told_from_one_that_is_empty(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("no directory")
+    empty, blocked = (
+        contract(checkout=str(tmp_path), output_root=name, checkpoint_roots=(name,)) for name in ("empty", "file/below")
+    )
+
+    fine, bad = await probe_checkpoints((empty, blocked), CLOCK)
+
+    assert fine.ok
+    assert "none is complete yet" in fine.detail
+    assert not bad.ok
+
+
+@pytest.mark.parametrize(("status", "ok"), [(200, True), (404, False)])
+async def test_the_heartbeats_address_is_asked(status: int, ok: bool) -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(str(request.url))
+        return httpx.Response(status)
+
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        (probe,) = await probe_heartbeat(HeartbeatSettings(url="https://beat.example/x"), client)
+
+    assert asked == ["https://beat.example/x"]
+    assert probe.ok is ok
+    assert str(status) in probe.detail
+
+
+async def test_one_answer_that_never_comes_does_not_keep_the_others_waiting() -> None:
+    async def well() -> tuple[Probe, ...]:
+        return (Probe("well", ok=True, detail=""),)
+
+    async def hangs() -> tuple[Probe, ...]:
+        await asyncio.Event().wait()
+        return ()
+
+    probes = await ask_all({"hangs": hangs, "well": well}, timedelta(milliseconds=50))
+
+    assert [(probe.connection, probe.ok) for probe in probes] == [("hangs", False), ("well", True)]
+    assert "no answer in" in probes[0].detail
+
+
+async def test_a_real_controller_answers_and_the_real_client_tells_its_age(iris_cluster: IrisCluster) -> None:
+    settings = IrisSettings(controller_url=iris_cluster.url, cli=str(iris_program()))
+
+    controller, client = await probe_iris(settings, (), CLOCK)
+
+    assert (controller.connection, controller.ok) == ("iris controller", True)
+    assert "days old" in client.detail
+
+
+@pytest.mark.parametrize(("days", "ok", "warns"), [(9, True, False), (10, True, True), (14, False, True)])
+def test_a_client_that_may_soon_not_submit_is_told_of_in_time(days: int, ok: bool, warns: bool) -> None:
+    """The controller refuses submissions of a client that is older than 14 days."""
+    probe = judge_age("iris", START, START + timedelta(days=days), timedelta(days=10))
+
+    assert (probe.ok, bool(probe.fix)) == (ok, warns)
+
+
+def test_a_configuration_that_cannot_be_used_is_the_doctors_first_finding(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "hero.toml"
+    file.write_text('[slack]\nbot_token = "xoxb-1-secret"\n')
+
+    code = show_diagnosis(file, as_json=True)
+
+    out = capsys.readouterr().out
+    assert code is Exit.USAGE
+    assert "HERO_SLACK__BOT_TOKEN" in out
+    assert "xoxb-1-secret" not in out
+
+
+def test_settings_are_shown_without_their_secrets(settings: Settings) -> None:
+    shown = {key: str(value) for key, value in settings_in_use(settings)}
+
+    assert shown["slack.channel"] == "C1"
+    assert shown["people.ada.slack"] == "U1"
+    assert not any(secret in str(shown) for secret in settings.secrets)
