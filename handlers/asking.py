@@ -1,12 +1,14 @@
 """Whether a relaunch is put to the DRI after a check, or a question is taken back that no longer fits. Pure."""
 
+import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from bot.actions.relaunch import NoPlan, differences
 from bot.model.audit import AuditEntry
 from bot.model.incident import Incident
+from bot.model.job import JobState
 from bot.model.plan import RelaunchPlan, Request, RequestState
 from bot.model.reading import Known
 from bot.model.record import Decision, Record
@@ -21,7 +23,10 @@ from handlers.observed import Seen
 type MakePlan = Callable[[Snapshot, Record], RelaunchPlan | NoPlan]
 """Build the relaunch plan from a snapshot; pure."""
 
-JOB_REPEATED = CheckId("job.repeated")
+NEVER_BLINDLY = frozenset(
+    CheckId(name) for name in ("job.repeated", "job.duplicate", "numerics.nonfinite", "resume.mismatch")
+)
+"""While one of these is open nothing is proposed: it is escalated, and a relaunch is for people to ask for."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +46,23 @@ def ask(look: Look) -> Decision:
     record = look.record
     if record.active_action is not None:
         return Decision()
-    if record.open_request is not None:
+    if record.open_request is None:
+        return _ask_anew(look)
+    why_needless = _why_needless(look, record.open_request)
+    if not why_needless:
         return _revisit(look, record.open_request)
+    withdrawn = record.open_request.model_copy(
+        update={"state": RequestState.WITHDRAWN, "decided_at": look.at, "note": why_needless}
+    )
+    others = tuple(r for r in record.requests if r.number != withdrawn.number)
+    asked = _ask_anew(replace(look, record=record.model_copy(update={"requests": (*others, withdrawn)})))
+    told = tellings.request_closed(look.context, record, withdrawn, look.at)
+    return asked.model_copy(update={"requests": (withdrawn, *asked.requests), "tell": (told, *asked.tell)})
+
+
+def _ask_anew(look: Look) -> Decision:
+    """Put a relaunch to the DRI when something calls for it that they were not asked about yet."""
+    record = look.record
     incident = _incident_to_ask_about(record)
     if incident is None and not record.run.relaunch_wanted_by:
         return Decision()
@@ -56,11 +76,11 @@ def ask(look: Look) -> Decision:
 def _incident_to_ask_about(record: Record) -> Incident | None:
     """Return the recoverable incident that nobody was asked about yet.
 
-    While the same failure repeats nothing is proposed: it is escalated instead (manage-hero-run, "Repeated recoverable
-    failures").
+    Source: manage-hero-run, "Repeated recoverable failures" (escalate instead of blindly relaunching) and "Numerical
+    instability" (do not relaunch as if it were infrastructure).
     """
     alive = [i for i in record.incidents if not i.is_resolved]
-    if any(i.check == JOB_REPEATED for i in alive):
+    if any(i.check in NEVER_BLINDLY for i in alive):
         return None
     settled = {r.incident for r in record.requests if r.state is not RequestState.VOID}
     return next((i for i in alive if i.finding.is_recoverable and i.number not in settled), None)
@@ -101,35 +121,50 @@ def _put(
     return Decision(requests=tuple(changed), tell=tuple(told), audit=(audit,))
 
 
-def _revisit(look: Look, request: Request) -> Decision:
-    """Void an open request whose plan no longer holds, and ask anew with the difference; withdraw a needless one."""
+def _why_needless(look: Look, request: Request) -> str:
+    """Say why the reason for asking is gone; empty while it stands.
+
+    Saying yes to such a question would stop a run that is well again. An incident that could not be judged is not over.
+    """
     job = look.seen.job
-    if look.picture.is_new_launch or (job is not None and job.state == "succeeded"):
-        by_hand = "the job was launched again by another hand"
-        note = by_hand if look.picture.is_new_launch else "the job has succeeded"
-        withdrawn = request.model_copy(update={"state": RequestState.WITHDRAWN, "decided_at": look.at, "note": note})
-        told = tellings.request_closed(look.context, look.record, withdrawn, look.at)
-        return Decision(requests=(withdrawn,), tell=(told,))
+    if look.picture.is_new_launch:
+        return "the job was launched again by another hand"
+    if job is not None and job.state is JobState.SUCCEEDED:
+        return "the job has succeeded"
+    still_open = {i.number for i in look.record.incidents if not i.is_resolved}
+    if request.incident is not None and request.incident not in still_open:
+        return f"what it was asked for is over: I{request.incident}"
+    return ""
+
+
+def _revisit(look: Look, request: Request) -> Decision:
+    """Void an open request whose plan no longer holds, or that another DRI has to decide now, and ask anew."""
     plan = look.make_plan(look.seen, look.record)
-    if isinstance(plan, NoPlan) or plan.digest == request.digest:
+    if isinstance(plan, NoPlan):
         return Decision()
     changed = differences(request.plan, plan)
+    if request.dri != look.context.contract.dri:
+        changed = (f"DRI: {request.dri} → {look.context.contract.dri}", *changed)
+    if not changed:
+        return Decision()
     note = "; ".join(changed)[:500]
     void = request.model_copy(update={"state": RequestState.VOID, "decided_at": look.at, "note": note})
     incident = next((i for i in look.record.incidents if i.number == request.incident), None)
-    extra = tuple(f"new since {request.name}: {line}" for line in changed)
-    return _put(look, plan, request.reason, incident, extra=extra, voided=void)
+    news = tuple(f"new since {request.name}: {line}" for line in changed)
+    return _put(look, plan, request.reason, incident, extra=(*news, *_context_lines(look, incident, plan)), voided=void)
 
 
 def _say_why_not(look: Look, incident: Incident | None, plan: NoPlan) -> Decision:
     """Tell once why no relaunch can be proposed; it is tried again at the next check."""
     number = incident.number if incident else 0
+    # What could not be read is worded anew at every look; that alone is no news.
+    why = "unknown" if plan.is_unknown else hashlib.sha256(plan.reason.encode()).hexdigest()[:12]
     telling = tellings.tell(
         look.context,
         look.record,
         look.at,
         kind=UpdateKind.ACTION_PROGRESS,
-        key=f"incident/{number}/no-plan/{plan.reason[:200]}",
+        key=f"incident/{number}/no-plan/{why}",
         headline=f"Hero cannot propose a relaunch yet: {plan.reason}",
         severity=Severity.WARNING,
         next_=f"{plan.fix}; Hero looks again at the next check",

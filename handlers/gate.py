@@ -58,7 +58,13 @@ def judge_attempt(record: Record, attempt: Attempt, context: Context) -> Allowed
     request = _which(record, attempt, context.rules.timezone)
     if isinstance(request, Turned):
         return request
-    if person.name != request.dri or request.dri != context.contract.dri:
+    if request.dri != context.contract.dri:
+        return Turned(
+            why="another_dri",
+            answer=f"{request.name} was put to {request.dri}, and the DRI of {record.run_id} is {context.contract.dri} "
+            "now; Hero asks anew at its next check, and nothing was changed.",
+        )
+    if person.name != request.dri:
         return Turned(
             why="not_the_dri",
             answer=f"Thank you, but only {context.contract.dri} (DRI of {record.run_id}) can decide {request.name}; "
@@ -69,19 +75,23 @@ def judge_attempt(record: Record, attempt: Attempt, context: Context) -> Allowed
 
 
 def _who(attempt: Attempt, people: tuple[Person, ...]) -> Person | Turned:
-    """Return the person behind the account, by immutable id."""
-    if attempt.actor.is_bot:
-        return Turned(why="a_bot", answer="")
-    if attempt.is_edited:
+    if attempt.is_edited and not attempt.actor.is_bot:
         return Turned(why="edited", answer="An edited message decides nothing. Please send a new one.")
-    found = find_people(attempt.actor, people)
+    return judge_account(attempt.actor, attempt.standing, people)
+
+
+def judge_account(actor: Actor, standing: Reading[Standing] | None, people: tuple[Person, ...]) -> Person | Turned:
+    """Return the person behind the account, by immutable id and full membership; no name counts."""
+    if actor.is_bot:
+        return Turned(why="a_bot", answer="")
+    found = find_people(actor, people)
     if len(found) != 1:
         who = "is on record for more than one person" if found else "is nobody on record"
         return Turned(
             why="two_people" if found else "nobody_on_record",
-            answer=f"Thank you, but the account {attempt.actor.user_id} {who} in [people]; nothing was changed.",
+            answer=f"Thank you, but the account {actor.user_id[:40]} {who} in [people]; nothing was changed.",
         )
-    return _is_outsider(attempt.standing) or found[0]
+    return _is_outsider(standing) or found[0]
 
 
 def _is_outsider(standing: Reading[Standing] | None) -> Turned | None:
@@ -124,7 +134,7 @@ def _which(record: Record, attempt: Attempt, timezone: str) -> Request | Turned:
     if named is None:
         return Turned(
             why="other_request",
-            answer=f"{attempt.request} is no request of {record.run_id}; nothing was changed.",
+            answer=f"{attempt.request[:20]} is no request of {record.run_id}; nothing was changed.",
         )
     return named if named.state is RequestState.OPEN else _too_late(named, timezone)
 
