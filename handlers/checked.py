@@ -3,9 +3,11 @@
 The main loop ends here: ``app.py`` → ``scheduler.py`` → ``watcher.py`` → ``checks/`` → this file → the outbox.
 """
 
+import hashlib
 from datetime import datetime
 
 from bot.actions.relaunch import NoPlan
+from bot.model.durations import say_duration
 from bot.model.event import RunChecked
 from bot.model.incident import Incident, News, open_incident
 from bot.model.plan import Request
@@ -14,6 +16,7 @@ from bot.model.run import RunState
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId
 from bot.model.verdict import Fail, Judgement, Severity
+from bot.render.words import say_time
 from handlers import tellings
 from handlers.asking import Look, MakePlan, ask
 from handlers.context import Context
@@ -123,7 +126,7 @@ def _greet(context: Context, record: Record, picture: Seen, at: datetime) -> lis
                 at,
                 kind=UpdateKind.WATCHING,
                 key="watching",
-                headline=f"Hero watches this run from now on, every {_minutes(context)}",
+                headline=f"Hero watches this run from now on, every {say_duration(context.cadence)}",
                 evidence=(f"job {instance.job_id}", f"output root {context.contract.output_root}"),
                 next_=f"failures and requests come here; the DRI is {context.contract.dri}",
             )
@@ -137,7 +140,7 @@ def _greet(context: Context, record: Record, picture: Seen, at: datetime) -> lis
             key=f"launched/{instance.number}",
             headline=f"a new launch appeared that Hero did not make: {instance.job_id}",
             severity=Severity.WARNING,
-            evidence=(f"launch number {instance.number}, submitted {instance.submitted_at}",),
+            evidence=(f"launch number {instance.number}, submitted {_time(context, instance.submitted_at)}",),
             next_="Hero watches it as this run's current instance",
         )
     ]
@@ -156,7 +159,7 @@ def _warn_in_time(look: Look) -> list[Telling]:
             look.record,
             look.at,
             kind=UpdateKind.INCIDENT_OPENED,
-            key=f"unlaunchable/{plan.reason[:200]}",
+            key=f"unlaunchable/{hashlib.sha256(plan.reason.encode()).hexdigest()[:12]}",
             headline=f"as it stands Hero could not relaunch this run: {plan.reason}",
             severity=Severity.WARNING,
             next_=plan.fix,
@@ -165,8 +168,17 @@ def _warn_in_time(look: Look) -> list[Telling]:
     ]
 
 
-def _minutes(context: Context) -> str:
-    return f"{context.cadence.total_seconds() / 60:g} min"
+def _time(context: Context, at: datetime | None) -> str:
+    return say_time(at, context.rules.timezone) if at else "at an unknown time"
+
+
+def _reached(record: Record) -> tuple[str, ...]:
+    """How far the run has got, by its metrics and by its checkpoints."""
+    step, saved = record.run.progress.step, record.run.progress.checkpoint_step
+    return (
+        f"last logged step: {'unknown' if step is None else step}",
+        f"newest complete checkpoint: {'none seen' if saved is None else f'step {saved}'}",
+    )
 
 
 def _tell_arrival(context: Context, before: Record, after: Record, at: datetime) -> list[Telling]:
@@ -182,10 +194,7 @@ def _tell_arrival(context: Context, before: Record, after: Record, at: datetime)
             kind=UpdateKind.COMPLETED,
             key=f"completed/{after.instance.number if after.instance else 0}",
             headline=f"the job succeeded and the final step {final} was seen",
-            evidence=(
-                f"last logged step {after.run.progress.step}",
-                f"newest complete checkpoint: step {after.run.progress.checkpoint_step}",
-            ),
+            evidence=_reached(after),
             next_="verify the final artifacts before the run is sealed",
         )
     ]
@@ -210,6 +219,7 @@ def _milestone(context: Context, before: Record, after: Record, at: datetime) ->
         kind=UpdateKind.MILESTONE,
         key=f"milestone/{newest}",
         headline=f"step {newest} is reached",
+        evidence=_reached(after),
         next_="nothing to do",
     )
     return newest, (telling,)

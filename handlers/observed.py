@@ -60,7 +60,10 @@ def _instance(record: Record, seen: Snapshot, context: Context, shape: dict[str,
         return before, False
     if before is not None and before.job_id == job.job_id and before.submitted_at in {None, job.submitted_at}:
         known = before.model_copy(update={"submitted_at": job.submitted_at})
-        return (_ended(known, job, seen.at) if job.state.is_terminal else known), False
+        if job.state.is_terminal:
+            return _ended(known, job, seen.at), False
+        # The orchestrator may have begun the same submission once more.
+        return known.model_copy(update={"ended_at": None, "exit_code": None}), False
     found = Instance(
         run_id=record.run_id,
         number=before.number + 1 if before else 0,
@@ -75,23 +78,27 @@ def _instance(record: Record, seen: Snapshot, context: Context, shape: dict[str,
 
 
 def _ended(instance: Instance, job: Job, at: datetime) -> Instance:
-    if instance.ended_at is not None:
+    if instance.ended_at is not None and instance.exit_code is not None:
         return instance
     codes = [t.exit_code for t in job.tasks.value if t.exit_code is not None] if isinstance(job.tasks, Known) else []
     worst = next((code for code in codes if code != 0), codes[0] if codes else None)
-    return instance.model_copy(update={"ended_at": job.finished_at or at, "exit_code": worst})
+    return instance.model_copy(update={"ended_at": instance.ended_at or job.finished_at or at, "exit_code": worst})
 
 
 def _state(record: Record, seen: Snapshot, context: Context, progress: Progress) -> RunState:
     """Return the run's state; one that could not be read stays what it was, and the gap is shown beside it."""
     if record.active_action is not None:
         return RunState.RELAUNCHING
+    before = record.run.state
     match seen.jobs:
         case Unknown():
-            return record.run.state
+            # The contract was read and no action is under way, so neither of the two is true any more.
+            return RunState.UNKNOWN if before in {RunState.BLOCKED, RunState.RELAUNCHING} else before
         case Known(value=()):
-            was_alive = record.run.state in {RunState.RUNNING, RunState.PENDING, RunState.RELAUNCHING}
-            return RunState.FAILED if was_alive else record.run.state
+            was_alive = before in {RunState.RUNNING, RunState.PENDING, RunState.RELAUNCHING}
+            if was_alive:
+                return RunState.FAILED
+            return RunState.UNKNOWN if before is RunState.BLOCKED else before
         case Known(value=jobs):
             return _state_of_job(jobs[0], context, progress)
 

@@ -33,7 +33,7 @@ def decide_outcome(
     return Decision(
         run=run,
         instances=instances,
-        requests=_void_request(record, action),
+        requests=voided_request(record, action),
         actions=(action,),
         tell=told,
         audit=_audit(before, action, at),
@@ -93,7 +93,7 @@ def _news(
     elif action.state is ActionState.VOID and was is not ActionState.VOID:
         state, tell = (RunState.UNKNOWN if action.plan.stop else RunState.FAILED), _void
     elif action.state is ActionState.FAILED and was is not ActionState.FAILED:
-        state, tell = RunState.FAILED, _failed
+        state, tell = (RunState.UNKNOWN if _may_live(action) else RunState.FAILED), _failed
     elif action.state is ActionState.GRANTED and submitted is not None:
         state, tell = RunState.RELAUNCHING, _submitted
     elif action.state is ActionState.GRANTED and _is_newly_uncertain(before, action):
@@ -101,7 +101,16 @@ def _news(
     else:
         return None, ()
     run = record.run.model_copy(update={"state": state, "last_told_at": at})
+    asked = next((r for r in record.requests if r.number == action.grant.request), None)
+    if action.state is ActionState.VOID and asked is not None and asked.incident is None:
+        # No incident calls for it, a person did: only this makes the next check ask afresh.
+        run = run.model_copy(update={"relaunch_wanted_by": asked.dri})
     return run, (tell(record.model_copy(update={"run": run}), action, context, at),)
+
+
+def _may_live(action: Action) -> bool:
+    """Whether a job of the run may be alive although the action has failed: only the next check can tell."""
+    return action.plan.stop is not None or action.record(StepName.SUBMIT) is not None
 
 
 def _is_newly_uncertain(before: Action | None, action: Action) -> bool:
@@ -112,22 +121,23 @@ def _is_newly_uncertain(before: Action | None, action: Action) -> bool:
 def _relaunched(record: Record, action: Action, context: Context, at: datetime) -> Telling:
     restore = action.record(StepName.RESTORE)
     submitted = action.record(StepName.SUBMIT)
-    planned = action.plan.resume_from
+    is_first = tellings.deed(record, action) == "launch"
+    begun = "launched" if is_first else "relaunched"
     return tellings.action_told(
         context,
         record,
         action,
         at,
-        kind=UpdateKind.RELAUNCHED,
+        kind=UpdateKind.LAUNCHED if is_first else UpdateKind.RELAUNCHED,
         key="done",
-        headline=f"relaunched from step {planned.step if planned else 0} and training again",
+        headline=f"{begun} {tellings.from_where(action.plan)} and training{'' if is_first else ' again'}",
         evidence=(
             f"job {_detail(submitted)}",
             f"restore: {_detail(restore)}",
             _detail(action.record(StepName.CONFIRM)),
             f"approved by {action.grant.by}, plan {action.grant.digest[:12]}",
         ),
-        next_="Hero watches it as before",
+        next_="Hero watches it" if is_first else "Hero watches it as before",
     )
 
 
@@ -182,6 +192,14 @@ def _void(record: Record, action: Action, context: Context, at: datetime) -> Tel
 
 def _failed(record: Record, action: Action, context: Context, at: datetime) -> Telling:
     failed = next((r for r in action.records if isinstance(r.outcome, Refused)), None)
+    submitted = action.record(StepName.SUBMIT)
+    asks_again = f"`/hero relaunch {record.run_id}` asks again once it is mended"
+    if submitted is not None and submitted.is_done:
+        left = f"{_detail(submitted)} may still run: look at it, and stop it by hand if it must not train"
+    elif action.plan.stop is not None and not _is_stopped(action):
+        left = f"{action.plan.stop} may still run"
+    else:
+        left = "no job of the run was submitted"
     done = tuple(f"{r.step}: {_detail(r)}" for r in action.records if r.is_done)
     return tellings.action_told(
         context,
@@ -190,19 +208,24 @@ def _failed(record: Record, action: Action, context: Context, at: datetime) -> T
         at,
         kind=UpdateKind.FAILED,
         key="failed",
-        headline=f"the relaunch stopped at `{failed.step if failed else '?'}`: {action.noted}",
+        headline=f"the {tellings.deed(record, action)} stopped at `{failed.step if failed else '?'}`: {action.noted}",
         severity=Severity.CRITICAL,
         evidence=tuple(f"done before: {line}" for line in done),
-        next_=f"Hero does nothing further; `/hero relaunch {record.run_id}` asks again once it is mended",
+        next_=f"{left}; Hero does nothing further; {asks_again}",
         asks_dri=True,
     )
+
+
+def _is_stopped(action: Action) -> bool:
+    stopped = action.record(StepName.STOP)
+    return stopped is not None and stopped.is_done
 
 
 def _detail(record: StepRecord | None) -> str:
     return record.outcome.detail if record is not None and isinstance(record.outcome, Done) else "not known"
 
 
-def _void_request(record: Record, action: Action) -> tuple[Request, ...]:
+def voided_request(record: Record, action: Action) -> tuple[Request, ...]:
     """A request whose action was voided is void too, so that the next check asks afresh with the difference."""
     if action.state is not ActionState.VOID:
         return ()

@@ -108,6 +108,7 @@ def _approve(record: Record, attempt: Attempt, allowed: Allowed, context: Contex
     run = record.run.model_copy(update={"state": RunState.RELAUNCHING, "last_told_at": at})
     after = record.model_copy(update={"run": run})
     first = f"stop {granted.plan.stop}, then submit" if granted.plan.stop else "submit"
+    deed = tellings.deed(record)
     progress = tellings.action_told(
         context,
         after,
@@ -115,7 +116,7 @@ def _approve(record: Record, attempt: Attempt, allowed: Allowed, context: Contex
         at,
         kind=UpdateKind.ACTION_PROGRESS,
         key="granted",
-        headline=f"{granted.name} was approved by {allowed.by}; the relaunch begins",
+        headline=f"{granted.name} was approved by {allowed.by}; the {deed} begins",
         evidence=(f"plan digest {granted.digest[:12]}",),
         next_=f"Hero reads the world once more and, if the plan still holds, will {first}; it reports here",
     )

@@ -2,8 +2,9 @@
 
 from datetime import datetime
 
-from bot.model.action import Action
+from bot.model.action import Action, StepName
 from bot.model.delivery import ChannelName, Target
+from bot.model.durations import say_duration
 from bot.model.event import Place
 from bot.model.incident import Incident
 from bot.model.person import Actor
@@ -57,18 +58,26 @@ def live_status(context: Context, record: Record, at: datetime) -> Telling:
         if not i.is_resolved
     )
     asked = record.open_request
-    return tell(
+    due = f"the next check is due within {say_duration(context.cadence)}"
+    telling = tell(
         context,
         record,
         at,
         kind=UpdateKind.LIVE_STATUS,
         key=f"live/{at.isoformat()}",
         headline=_live_headline(record),
-        severity=max((i.finding.severity for i in record.incidents), key=lambda s: s.rank, default=Severity.INFO),
+        severity=max(
+            (i.finding.severity for i in record.incidents if not i.is_resolved),
+            key=lambda s: s.rank,
+            default=Severity.INFO,
+        ),
         evidence=open_incidents,
-        next_=f"{asked.name} waits for {asked.dri}: {asked.reason}" if asked else "",
+        next_=f"{asked.name} waits for {asked.dri}: {asked.reason}" if asked else due,
         slot="live",
     )
+    # A terminal cannot edit what it has shown.
+    editable = tuple(name for name in telling.channels if name is not ChannelName.CONSOLE)
+    return telling.model_copy(update={"channels": editable})
 
 
 def _live_headline(record: Record) -> str:
@@ -89,7 +98,7 @@ def incident_opened(context: Context, record: Record, incident: Incident, at: da
         key=f"incident/{incident.number}/opened",
         headline=finding.summary,
         severity=finding.severity,
-        evidence=(*_since(incident), *finding.evidence),
+        evidence=(_which_since(context, incident), *finding.evidence),
         next_=finding.advice,
         asks_dri=finding.severity is Severity.CRITICAL,
         slot="" if is_failure else f"incident:{incident.number}",
@@ -107,7 +116,7 @@ def incident_worse(context: Context, record: Record, incident: Incident, at: dat
         key=f"incident/{incident.number}/worse/{finding.severity}",
         headline=f"I{incident.number} is now {finding.severity}: {finding.summary}",
         severity=finding.severity,
-        evidence=finding.evidence,
+        evidence=(_which_since(context, incident), *finding.evidence),
         next_=finding.advice,
         asks_dri=finding.severity is Severity.CRITICAL,
     )
@@ -121,19 +130,18 @@ def incident_resolved(context: Context, record: Record, incident: Incident, at: 
         at,
         kind=UpdateKind.INCIDENT_RESOLVED,
         key=f"incident/{incident.number}/resolved",
-        headline=f"I{incident.number} {incident.check} is over: {incident.finding.summary}",
-        evidence=_since(incident),
+        headline=f"I{incident.number} is over; it was: {incident.finding.summary}",
+        evidence=(_which_since(context, incident),),
         next_="nothing to do",
     )
 
 
-def _since(incident: Incident) -> tuple[str, ...]:
-    parts = []
-    if incident.finding.since_step is not None:
-        parts.append(f"since step {incident.finding.since_step}")
-    if incident.finding.since_at is not None:
-        parts.append(f"since {incident.finding.since_at.isoformat(timespec='seconds')}")
-    return (", ".join(parts),) if parts else ()
+def _which_since(context: Context, incident: Incident) -> str:
+    """``I4 progress.stalled, since step 812, 2026-11-29 03:00 UTC``: what people call it by, and how old it is."""
+    finding = incident.finding
+    step = f"step {finding.since_step}, " if finding.since_step is not None else ""
+    since = say_time(finding.since_at or incident.opened_at, context.rules.timezone)
+    return f"I{incident.number} {incident.check}, since {step}{since}"
 
 
 def request_asked(context: Context, record: Record, request: Request, at: datetime, extra: tuple[str, ...]) -> Telling:
@@ -144,7 +152,7 @@ def request_asked(context: Context, record: Record, request: Request, at: dateti
         at,
         kind=UpdateKind.REQUEST_ASKED,
         key=f"request/{request.number}/asked",
-        headline=f"{request.name}: may Hero relaunch this run {_from_where(request.plan)}?",
+        headline=f"{request.name}: may Hero {deed(record)} this run {from_where(request.plan)}?",
         severity=Severity.CRITICAL,
         evidence=(f"why: {request.reason}", *extra),
         plan=plan_lines(request.plan),
@@ -166,12 +174,12 @@ def request_reminder(context: Context, record: Record, request: Request, at: dat
         at,
         kind=UpdateKind.REQUEST_REMINDER,
         key=f"request/{request.number}/reminder/{at.isoformat()}",
-        headline=f"{request.name} still waits for an answer: relaunch {_from_where(request.plan)}?",
+        headline=f"{request.name} still waits for an answer: {deed(record)} this run {from_where(request.plan)}?",
         severity=Severity.CRITICAL,
         evidence=(f"why: {request.reason}", f"asked {say_time(request.asked_at, context.rules.timezone)}"),
         next_=(
             f"{request.dri}, reply `approve {request.name}` or `deny {request.name} because …`; it expires "
-            f"{say_time(request.expires_at, context.rules.timezone)}"
+            f"{say_time(request.expires_at, context.rules.timezone)}; nothing is changed before that"
         ),
         asks_dri=True,
     )
@@ -187,6 +195,24 @@ _ENDINGS = {
 }
 
 
+def _after_ending(record: Record, request: Request) -> str:
+    """Say what comes of a request that nobody can answer any more."""
+    asks_again = f"`/hero relaunch {record.run_id}` asks again"
+    match request.state:
+        case RequestState.GRANTED:
+            return "Hero reads the world once more, carries the plan out if it still holds, and reports"
+        case RequestState.DENIED:
+            return f"nothing is changed; {asks_again}"
+        case RequestState.EXPIRED:
+            return f"nothing was changed, and Hero does not ask again by itself; {asks_again}"
+        case RequestState.VOID:
+            return "nothing was changed; Hero asks anew with the difference"
+        case RequestState.WITHDRAWN:
+            return f"nothing was changed and nothing is to be decided; {asks_again} if it is needed after all"
+        case RequestState.OPEN:
+            return f"{request.dri} decides"
+
+
 def request_closed(context: Context, record: Record, request: Request, at: datetime) -> Telling:
     """Edit the request's message: its outcome stands where the buttons were."""
     return tell(
@@ -198,7 +224,7 @@ def request_closed(context: Context, record: Record, request: Request, at: datet
         headline=f"{request.name} {say_outcome(request, context.rules.timezone)}",
         evidence=(f"it was asked because: {request.reason}",),
         plan=plan_lines(request.plan),
-        next_="",
+        next_=_after_ending(record, request),
         choice=Choice(request=request.name, is_open=False, outcome=say_outcome(request, context.rules.timezone)),
         slot=f"request:{request.number}",
     )
@@ -233,8 +259,20 @@ def plan_lines(plan: RelaunchPlan) -> tuple[str, ...]:
     )
 
 
-def _from_where(plan: RelaunchPlan) -> str:
+def from_where(plan: RelaunchPlan) -> str:
     return f"from step {plan.resume_from.step}" if plan.resume_from else "from step 0"
+
+
+def deed(record: Record, action: Action | None = None) -> str:
+    """``launch`` when the run has no launch before this one, else ``relaunch``.
+
+    Args:
+        record: with the new instance in it once the action has submitted it.
+        action: what is being carried out; None while it is only asked about.
+    """
+    submitted = action.record(StepName.SUBMIT) if action else None
+    before = len(record.instances) - (1 if submitted is not None and submitted.is_done else 0)
+    return "relaunch" if before > 0 else "launch"
 
 
 def action_told(
