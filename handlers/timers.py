@@ -3,29 +3,40 @@
 Works from what is on record alone, so that it speaks even when no source answers and no check gets through.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bot.model.audit import AuditEntry
 from bot.model.durations import say_duration
 from bot.model.incident import News, open_incident
 from bot.model.plan import Request, RequestState
+from bot.model.reading import Gap
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import RunState
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId
-from bot.model.verdict import Fail, Finding, Pass, Severity, Verdict
+from bot.model.verdict import Fail, Finding, Pass, Severity, UnknownVerdict, Verdict
+from bot.render.words import say_time
 from handlers import tellings
 from handlers.context import Context, standing_of
 
 UNCHECKED = CheckId("monitor.unchecked")
+_AFTER_START = timedelta(minutes=5)
+"""How long a Hero that was down has to catch up on its checks before it says that they are missing."""
 _OVER = {RunState.COMPLETED, RunState.STOPPED}
 
 
-def decide_time_passed(record: Record, context: Context, at: datetime) -> Decision:
-    """Return what the clock alone changes for one run."""
+def decide_time_passed(record: Record, context: Context, at: datetime, *, since: datetime) -> Decision:
+    """Return what the clock alone changes for one run.
+
+    Args:
+        record: the run.
+        context: its contract and rules.
+        at: now.
+        since: when this Hero began to look after runs.
+    """
     requests = tuple(changed for r in record.requests if (changed := _request_after(r, context, at)) is not None)
     told = [_tell_request(context, record, request, at) for request in requests]
-    incident = _watch_over_the_watch(record, context, at)
+    incident = _watch_over_the_watch(record, context, at, since)
     told.extend(incident.tell)
     if not told and _is_status_due(record, context, at):
         told.append(_routine_status(context, record, at))
@@ -57,9 +68,9 @@ def _tell_request(context: Context, record: Record, request: Request, at: dateti
     return tellings.request_reminder(context, record, request, at)
 
 
-def _watch_over_the_watch(record: Record, context: Context, at: datetime) -> Decision:
+def _watch_over_the_watch(record: Record, context: Context, at: datetime, since: datetime) -> Decision:
     """Open an incident about Hero itself when a run was not checked for two cadences, and close it again."""
-    verdict = _judge_silence(record, context, at)
+    verdict = _judge_silence(record, context, at, since)
     current = next((i for i in record.incidents if i.check == UNCHECKED and not i.is_resolved), None)
     if current is None:
         if not isinstance(verdict, Fail):
@@ -73,17 +84,26 @@ def _watch_over_the_watch(record: Record, context: Context, at: datetime) -> Dec
     return Decision()
 
 
-def _judge_silence(record: Record, context: Context, at: datetime) -> Verdict:
+def _judge_silence(record: Record, context: Context, at: datetime, since: datetime) -> Verdict:
+    """Judge from the last check; of a run that never was checked, from when Hero began to look."""
     last = record.run.last_checked_at
-    if last is None or record.run.is_paused or at - last <= 2 * context.cadence:
+    silent = at - (last or since)
+    is_recent = silent <= 2 * context.cadence
+    if record.run.is_paused or (last is not None and is_recent):
         return Pass()
+    if is_recent or at - since < _AFTER_START:
+        return UnknownVerdict(reason=Gap.BUSY, detail="Hero has just started and has its first check before it")
+    zone = context.rules.timezone
     finding = Finding(
         check=UNCHECKED,
         severity=Severity.WARNING,
-        summary=f"Hero has not been able to check this run for {say_duration(at - last)}",
-        evidence=(f"last check {last.isoformat(timespec='seconds')}", f"cadence {say_duration(context.cadence)}"),
+        summary=f"Hero has not been able to check this run for {say_duration(silent)}",
+        evidence=(
+            f"last check: {say_time(last, zone) if last else 'none yet'}",
+            f"it is due every {say_duration(context.cadence)}",
+        ),
         advice="This is about Hero and says nothing about the run; see Hero's log, and watch the run by hand meanwhile",
-        since_at=last,
+        since_at=last or since,
     )
     return Fail(finding=finding)
 
