@@ -1,5 +1,6 @@
 """``/hero …``: answered from what is on record, at once; never a call to a service. Pure."""
 
+import hashlib
 import shlex
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -8,12 +9,17 @@ from bot.model.audit import AuditEntry
 from bot.model.durations import say_duration
 from bot.model.event import Commanded
 from bot.model.incident import Acknowledged
-from bot.model.person import Person, find_people
+from bot.model.person import Person, Standing
+from bot.model.reading import Reading
 from bot.model.record import Decision, Record, Telling
+from bot.model.update import UpdateKind
 from bot.model.value import RunId, Value
+from bot.model.verdict import Severity
 from bot.render.words import STATE_WORDS, say_time, standing_facts
 from handlers import tellings
 from handlers.context import Context, standing_of
+from handlers.gate import judge_account
+from handlers.tellings import deed
 
 HELP = (
     "status [RUN] — where a run is, when that was true, what is unknown",
@@ -31,6 +37,8 @@ class Question(Value):
     """A command and what is on record to answer it from."""
 
     event: Commanded
+    standing: Reading[Standing] | None
+    """What the platform says of who gave it; None counts as not known. Only a command that changes something asks."""
     records: tuple[Record, ...]
     contexts: Mapping[RunId, Context]
     blocked: Mapping[RunId, str]
@@ -52,22 +60,34 @@ class Answered(Value):
     """A run to be checked at once."""
 
 
+def changes_something(text: str) -> bool:
+    """Whether a command does more than answer, so that the platform has to be asked who gives it."""
+    return _split(text)[0] in _CHANGING
+
+
+def _split(text: str) -> tuple[str, tuple[str, ...]]:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    return (words[0].lower(), tuple(words[1:])) if words else ("help", ())
+
+
 def answer_command(question: Question) -> Answered:
     """Answer one command; an unknown one gets the nearest valid ones."""
-    try:
-        words = shlex.split(question.event.text)
-    except ValueError:
-        words = question.event.text.split()
-    verb = words[0].lower() if words else "help"
+    verb, words = _split(question.event.text)
     handler = COMMANDS.get(verb)
     if handler is None:
         return _say(question, f"`{verb[:40]}` is no command of Hero's.", HELP)
-    return handler(question, tuple(words[1:]))
+    return handler(question, words)
 
 
 def _say(question: Question, headline: str, lines: tuple[str, ...] = (), next_: str = "") -> Answered:
     event = question.event
-    key = f"command/{event.actor.platform}/{event.place.key}/{event.place.message}/{event.said_at.isoformat()}"
+    # Two people, or one with two questions, may speak in the same second; free text has no place in a key.
+    said = hashlib.sha256(f"{event.actor.user_id} {event.text}".encode("utf-8", "replace")).hexdigest()[:12]
+    where = f"{event.actor.platform}/{event.place.key}/{event.place.message}"
+    key = f"command/{where}/{event.said_at.isoformat()}/{said}"
     telling = tellings.answer(
         event.actor, event.place, question.at, key=key, headline=headline, lines=lines, next_=next_
     )
@@ -152,7 +172,8 @@ def _incidents(question: Question, words: tuple[str, ...]) -> Answered:
     else:
         records = question.records
     lines = tuple(f"{r.run_id}: {line}" for r in records for line in _say_incidents(r))
-    return _say(question, f"{len(lines)} open incidents" if lines else "No open incident.", lines)
+    headline = {0: "No open incident.", 1: "1 open incident"}.get(len(lines), f"{len(lines)} open incidents")
+    return _say(question, headline, lines)
 
 
 def _acknowledge(question: Question, words: tuple[str, ...]) -> Answered:
@@ -180,7 +201,9 @@ def _relaunch(question: Question, words: tuple[str, ...]) -> Answered:
     if isinstance(record, Answered):
         return record
     if record.active_action is not None:
-        return _say(question, f"A relaunch of {record.run_id} is under way already.")
+        return _say(question, f"A {deed(record)} of {record.run_id} is under way already.")
+    if record.run.is_paused:
+        return _say(question, f"The watch over {record.run_id} is paused; `/hero resume {record.run_id}` comes first.")
     if record.open_request is not None:
         return _say(
             question, f"{record.open_request.name} asks for that already and waits for {record.open_request.dri}."
@@ -213,9 +236,32 @@ def _set_paused(question: Question, words: tuple[str, ...], *, is_paused: bool) 
     run = record.run.model_copy(update={"is_paused": is_paused})
     what = "watch_paused" if is_paused else "watch_resumed"
     said = _say(question, f"The watch over {record.run_id} is {'paused' if is_paused else 'resumed'}.")
-    decision = Decision(run=run, audit=(_audit(question, record.run_id, what, person.name),))
+    decision = Decision(
+        run=run,
+        audit=(_audit(question, record.run_id, what, person.name),),
+        tell=_tell_of_pause(question, record, person, is_paused=is_paused),
+    )
     check = None if is_paused else record.run_id
     return said.model_copy(update={"run_id": record.run_id, "decision": decision, "check_now": check})
+
+
+def _tell_of_pause(question: Question, record: Record, person: Person, *, is_paused: bool) -> tuple[Telling, ...]:
+    """Say in the run's own conversation that nobody looks any more: an unwatched run must not look like a well one."""
+    context = question.contexts.get(record.run_id)
+    if context is None or record.run.is_paused is is_paused:
+        return ()
+    resumes = f"`/hero resume {record.run_id}` starts it again; nothing is checked or told until then"
+    telling = tellings.tell(
+        context,
+        record,
+        question.at,
+        kind=UpdateKind.ACTION_PROGRESS,
+        key=f"watch/{'paused' if is_paused else 'resumed'}/{question.at.isoformat()}",
+        headline=f"{person.name} has {'paused' if is_paused else 'resumed'} the watch over this run",
+        severity=Severity.WARNING if is_paused else Severity.INFO,
+        next_=resumes if is_paused else f"Hero checks it now, then every {say_duration(context.cadence)}",
+    )
+    return (telling,)
 
 
 def _help(question: Question, _words: tuple[str, ...]) -> Answered:
@@ -223,14 +269,17 @@ def _help(question: Question, _words: tuple[str, ...]) -> Answered:
 
 
 def _known_person(question: Question) -> Person | Answered:
-    actor = question.event.actor
-    found = () if actor.is_bot else find_people(actor, question.people)
-    if len(found) == 1:
-        return found[0]
-    return _say(question, f"Thank you, but the account {actor.user_id} is nobody on record; nothing was changed.")
+    """Return who gives a command that changes something, by the same test that a decision has to pass."""
+    judged = judge_account(question.event.actor, question.standing, question.people)
+    if isinstance(judged, Person):
+        return judged
+    refused = _say(question, judged.answer or "A bot's command changes nothing.")
+    detail = f"{question.event.text[:200]}: {judged.why}"
+    decision = Decision(audit=(_audit(question, question.here, "command_refused", detail),))
+    return refused.model_copy(update={"run_id": question.here, "decision": decision})
 
 
-def _audit(question: Question, run_id: RunId, what: str, detail: str) -> AuditEntry:
+def _audit(question: Question, run_id: RunId | None, what: str, detail: str) -> AuditEntry:
     actor = question.event.actor
     return AuditEntry(at=question.at, run_id=run_id, who=f"{actor.platform}:{actor.user_id}", what=what, detail=detail)
 
@@ -245,3 +294,4 @@ COMMANDS: Mapping[str, Callable[[Question, tuple[str, ...]], Answered]] = {
     "resume": _resume,
     "help": _help,
 }
+_CHANGING = frozenset({"ack", "relaunch", "pause", "resume"})
