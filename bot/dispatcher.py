@@ -28,19 +28,21 @@ from bot.model.person import Actor, Person, Standing
 from bot.model.plan import RelaunchPlan, RequestState
 from bot.model.reading import Gap, Reading, Unknown
 from bot.model.record import Decision, Record, Telling
-from bot.model.run import RunState
+from bot.model.run import Instance, RunState
 from bot.model.snapshot import Snapshot
 from bot.model.update import Update, UpdateKind
 from bot.model.value import RunId
 from bot.model.verdict import Severity
 from bot.redaction import Redactor
+from bot.render.words import say_time
 from bot.store.leases import Lease
 from bot.store.store import Store
 from bot.store.transaction import Transaction
+from handlers.blocked import decide_blocked
 from handlers.checked import decide_checked
-from handlers.command import Question, answer_command
+from handlers.command import Question, answer_command, changes_something
 from handlers.context import Context, Rules
-from handlers.outcome import decide_outcome
+from handlers.outcome import decide_outcome, voided_request
 from handlers.reply import decide_pressed, decide_said, decide_unsaid
 from handlers.timers import decide_time_passed
 
@@ -49,7 +51,12 @@ log = structlog.get_logger()
 _IDENTIFY_LIMIT = timedelta(seconds=15)
 _TRIES = 5
 _FIRST_RETRY = timedelta(seconds=2)
+_MOST_DOUBLINGS = 7
 _IDLE_S = 5.0
+
+
+_ONLY_THERE = {UpdateKind.LIVE_STATUS, UpdateKind.ANSWER}
+"""What makes no sense in another channel: a picture of now, and what was answered to one person in one place."""
 
 
 class Conflict(Exception):  # noqa: N818 - not an error of anybody: the event is simply decided anew
@@ -100,6 +107,7 @@ class Dispatcher:
         self._check_soon = check_soon
         self._alarm = alarm
         self._lease = lease
+        self._since = clock.now()
 
     # Events from outside
 
@@ -136,18 +144,38 @@ class Dispatcher:
         try:
             identified = await self._identify(event)
             await self._decide(event.model_copy(update={"standing": identified}))
-        except StoreError:
+        except LeaseLostError:
             raise
         except Exception as error:
-            final = event.attempt + 1 >= _TRIES
             if not isinstance(error, Conflict):
-                log.exception("event_failed", attempt=event.attempt, given_up=final)
-            retry_at = None if final else self._clock.now() + _FIRST_RETRY * 2**event.attempt
-            async with self._store.transaction(self._lease()) as tx:
-                await tx.inbox_failed(event.number, f"{type(error).__name__}: {error}", retry_at)
+                log.exception("event_failed", attempt=event.attempt)
+            await self._put_off(event, error)
             return False
         log.info("event_handled", kind=event.payload.kind)
         return True
+
+    async def _put_off(self, event: InboxEvent, error: Exception) -> None:
+        """Note that an event could not be handled, so that those behind it have their turn.
+
+        While the database refuses, this fails too and the event stays as it is; what our own code breaks at is given
+        up after a few tries, kept, and told.
+        """
+        final = event.attempt + 1 >= _TRIES and not isinstance(error, StoreError)
+        pause = _FIRST_RETRY * 2 ** min(event.attempt, _MOST_DOUBLINGS)
+        at = self._clock.now()
+        async with self._store.transaction(self._lease()) as tx:
+            detail = f"{type(error).__name__}: {error}"
+            await tx.inbox_failed(event.number, detail, None if final else at + pause)
+            if final:
+                told = self._notice(
+                    f"event/{event.number}",
+                    f"Hero could not handle what {event.payload.actor.user_id[:40]} did on {event.source}; it had no "
+                    "effect",
+                    (f"event {event.event_id[:80]}, received {say_time(event.received_at, self._rules.timezone)}",),
+                    "report the traceback in Hero's log; if it was a decision, please send it once more",
+                    at,
+                )
+                await tx.apply(Decision(tell=(told,)), None, at)
 
     async def _identify(self, event: InboxEvent) -> Reading[Standing] | None:
         """Ask the platform who the actor is now, when what they did may decide something."""
@@ -156,6 +184,8 @@ class Dispatcher:
             case Pressed():
                 pass
             case Said() if isinstance(parse_answer(payload.text), Approve | Deny):
+                pass
+            case Commanded() if changes_something(payload.text):
                 pass
             case _:
                 return None
@@ -178,22 +208,28 @@ class Dispatcher:
         async with self._store.transaction(self._lease()) as tx:
             match event.payload:
                 case Commanded() as payload:
-                    check_now = await self._command(tx, payload, at)
+                    check_now = await self._command(tx, payload, event.standing, at)
                 case payload:
-                    await self._conversation(tx, event, payload, at)
+                    check_now = await self._conversation(tx, event, payload, at)
             await tx.inbox_done(event.number)
         if check_now is not None:
             self._check_soon(check_now)
 
     async def _conversation(
         self, tx: Transaction, event: InboxEvent, payload: Said | Unsaid | Pressed, at: datetime
-    ) -> None:
-        """Handle what was said in a run's conversation; elsewhere it is nobody's business."""
+    ) -> RunId | None:
+        """Handle what was said in a run's conversation; elsewhere it is nobody's business.
+
+        Returns the run when it is to be checked at once.
+        """
         channel = ChannelName(payload.actor.platform.value)
         run_id = await tx.find_run_by_thread(channel, payload.place.key)
-        contract = self._contracts.load(run_id) if run_id is not None else None
-        if run_id is None or not isinstance(contract, Contract):
-            return
+        if run_id is None:
+            return None
+        contract = self._contracts.load(run_id)
+        if isinstance(contract, BadContract):
+            await tx.apply(decide_blocked(payload, run_id, contract.problems, at), run_id, at)
+            return None
         record = await tx.record(run_id)
         context = self._context(contract)
         decision: Decision
@@ -205,6 +241,8 @@ class Dispatcher:
             case Unsaid():
                 decision = decide_unsaid(record, payload, context, at)
         await self._commit(tx, decision, run_id, at)
+        is_over = any(action.state is not ActionState.GRANTED for action in decision.actions)
+        return run_id if is_over else None
 
     async def _commit(self, tx: Transaction, decision: Decision, run_id: RunId, at: datetime) -> None:
         """Store a decision; a request that it decides is redeemed first, by whoever comes first (field report R43)."""
@@ -214,7 +252,9 @@ class Dispatcher:
                 raise Conflict(request.name)
         await tx.apply(decision, run_id, at)
 
-    async def _command(self, tx: Transaction, event: Commanded, at: datetime) -> RunId | None:
+    async def _command(
+        self, tx: Transaction, event: Commanded, standing: Reading[Standing] | None, at: datetime
+    ) -> RunId | None:
         records = {record.run_id: record for record in await tx.all_records()}
         contexts: dict[RunId, Context] = {}
         blocked: dict[RunId, str] = {}
@@ -228,6 +268,7 @@ class Dispatcher:
         here = await tx.find_run_by_thread(ChannelName(event.actor.platform.value), event.place.key)
         question = Question(
             event=event,
+            standing=standing,
             records=tuple(shown),
             contexts=contexts,
             blocked=blocked,
@@ -247,6 +288,11 @@ class Dispatcher:
         """Commit what follows from one check of one run."""
         async with self._store.transaction(self._lease()) as tx:
             record = await tx.record(event.run_id)
+            if _number(record.instance) != _number(event.snapshot.instance):
+                # The run was launched while its sources were read: they tell of the launch before, and not of this one.
+                log.info("check_outdated", run_id=event.run_id)
+                self._check_soon(event.run_id)
+                return
             decision = decide_checked(
                 record,
                 event,
@@ -272,12 +318,14 @@ class Dispatcher:
     async def contract_broke(self, bad: BadContract) -> None:
         """Note that a run cannot be watched, and tell it once for each thing that is wrong."""
         at = self._clock.now()
-        reason = "; ".join(bad.problems)
+        reason = self._redactor.text("; ".join(bad.problems))
         async with self._store.transaction(self._lease()) as tx:
             record = await tx.record(bad.run_id)
+            if record.run.state is RunState.BLOCKED and record.run.blocked_reason == reason:
+                return
             run = record.run.model_copy(update={"state": RunState.BLOCKED, "blocked_reason": reason})
             told = self._notice(
-                f"contract/{bad.run_id}/{_short_digest(reason)}",
+                f"contract/{bad.run_id}/{_short_digest(reason)}/{at.isoformat()}",
                 f"{bad.run_id} is not watched: its contract cannot be used",
                 bad.problems,
                 "mend the file; Hero reads it again at the next check, and the other runs are not affected",
@@ -289,37 +337,49 @@ class Dispatcher:
         """Return what follows from an action; called by the executor inside its own transaction."""
         contract = self._contracts.load(action.run_id)
         if isinstance(contract, BadContract):
-            audit = AuditEntry(at=at, run_id=action.run_id, who="hero", what="action_moved", detail=action.noted)
-            return Decision(actions=(action,), audit=(audit,))
+            return self._action_without_contract(record, action, contract, at)
         if action.state is not ActionState.GRANTED:
             self._check_soon(action.run_id)
         shape = shape_of(contract, self._redactor)
         return decide_outcome(record, action, self._context(contract), at, shape=shape)
 
+    def _action_without_contract(self, record: Record, action: Action, bad: BadContract, at: datetime) -> Decision:
+        """Keep the action and say its end; without the contract there is no more to be said of the run."""
+        what = "action_moved" if action.state is ActionState.GRANTED else "action_ended"
+        detail = f"action {action.number} {action.state}: {action.noted}"
+        audit = AuditEntry(at=at, run_id=action.run_id, who="hero", what=what, detail=detail)
+        if action.state is ActionState.GRANTED:
+            return Decision(actions=(action,), audit=(audit,))
+        told = self._notice(
+            f"action/{action.number}/without-contract",
+            f"R{action.grant.request} of {action.run_id} was approved, and stopped: its contract cannot be used",
+            (*(f"done before: {r.step}" for r in action.records if r.is_done), *bad.problems),
+            "mend the file; Hero then checks the run, and asks afresh if nothing was done yet",
+            at,
+        )
+        return Decision(actions=(action,), requests=voided_request(record, action), tell=(told,), audit=(audit,))
+
     async def time_passed(self) -> None:
-        """Let the clock alone have its effects on every run: once a minute."""
+        """Let the clock alone have its effects on every run that has a contract or is on record."""
         at = self._clock.now()
-        for run in await self._store.runs():
-            contract = self._contracts.load(run.run_id)
+        for run_id in dict.fromkeys((*self._contracts.run_ids(), *(run.run_id for run in await self._store.runs()))):
+            contract = self._contracts.load(run_id)
             if isinstance(contract, BadContract):
                 continue
             async with self._store.transaction(self._lease()) as tx:
-                record = await tx.record(run.run_id)
-                decision = decide_time_passed(record, self._context(contract), at)
+                record = await tx.record(run_id)
+                decision = decide_time_passed(record, self._context(contract), at, since=self._since)
                 if decision != Decision():
-                    await tx.apply(decision, run.run_id, at)
+                    await tx.apply(decision, run_id, at)
 
     async def delivery_failed(self, delivery: Delivery, outcome: Never) -> None:
         """Bring a message that a channel can't take to people through the other channels."""
         at = self._clock.now()
         others = tuple(name for name in self._channels if name is not delivery.channel)
-        if not others or delivery.update.kind is UpdateKind.LIVE_STATUS:
+        if not others or delivery.update.kind in _ONLY_THERE:
             return
-        update = delivery.update.model_copy(
-            update={
-                "next": f"{delivery.update.next} (not delivered to {delivery.channel}: {outcome.reason}; {outcome.fix})"
-            }
-        )
+        why = f"(not delivered to {delivery.channel}: {outcome.reason}; {outcome.fix})"
+        update = delivery.update.model_copy(update={"next": f"{delivery.update.next} {why}".strip()})
         key = f"undelivered/{delivery.key}"
         audit = AuditEntry(
             at=at,
@@ -355,6 +415,10 @@ class Dispatcher:
 
     def _context(self, contract: Contract) -> Context:
         return Context(contract=contract, people=self._people, channels=tuple(self._channels), rules=self._rules)
+
+
+def _number(instance: Instance | None) -> int | None:
+    return instance.number if instance else None
 
 
 def _short_digest(text: str) -> str:
