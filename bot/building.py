@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +30,7 @@ from bot.model.action import StepName
 from bot.model.delivery import ChannelName
 from bot.model.value import RunId
 from bot.redaction import Redactor
+from bot.run_contracts import contracts_of
 from bot.scheduler import Scheduler, pause_until_next
 from bot.settings import BotSettings, Settings
 from bot.sources.checkpoints import CheckpointReader
@@ -43,7 +43,6 @@ from bot.store.store import Store
 from bot.tenure import Tenure
 from bot.watcher import Watcher
 from checks import CHECKS
-from checks.check import threshold_problems
 from handlers.context import Rules
 
 log = structlog.get_logger()
@@ -89,7 +88,7 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
     stack.push_async_callback(store.close)
     tenure = Tenure(store, clock)
     stack.push_async_callback(tenure.end)
-    contracts = make_contracts(settings)
+    contracts = contracts_of(settings)
     channels, routes = _channels(settings, store, clock, contracts, console)
     for channel in channels.values():
         stack.push_async_callback(channel.close)
@@ -196,11 +195,6 @@ class _Worker:
         record = await self._store.record(run_id)
         cadence = contract.cadence.check or self._cadence
         return pause_until_next(record, contract, cadence, self.clock.now())
-
-
-def make_contracts(settings: Settings) -> Contracts:
-    """Return the contracts' directory as the settings have it."""
-    return Contracts(settings.bot.runs, frozenset(settings.people), (partial(threshold_problems, CHECKS),))
 
 
 def make_rules(settings: BotSettings) -> Rules:

@@ -1,15 +1,11 @@
 """Which ``hero.toml`` a command uses, and what it reads from it."""
 
-from functools import partial
 from pathlib import Path
 
-from bot.contracts import Contracts
 from bot.errors import ConfigurationError
 from bot.logs import configure_logs
 from bot.redaction import Redactor
 from bot.settings import Settings, load_settings
-from checks import CHECKS
-from checks.check import threshold_problems
 
 DEFAULT = Path("hero.toml")
 
@@ -40,8 +36,3 @@ def load(named: Path | None) -> Settings:
     settings = load_settings(find_configuration(named))
     configure_logs(level="error", redactor=Redactor(settings.secrets))
     return settings
-
-
-def contracts_of(settings: Settings) -> Contracts:
-    """Return the contracts' directory with all tests of a contract, as the running bot has it."""
-    return Contracts(settings.bot.runs, frozenset(settings.people), (partial(threshold_problems, CHECKS),))

@@ -8,7 +8,7 @@ import httpx
 from pydantic import BaseModel
 
 from bot.clock import Clock, SystemClock
-from bot.commands.configuration import contracts_of, load
+from bot.commands.configuration import load
 from bot.commands.exits import Exit
 from bot.commands.own_probes import probe_checkpoints, probe_contracts, probe_database, probe_heartbeat
 from bot.commands.printing import say, say_json, say_table
@@ -17,6 +17,7 @@ from bot.commands.service_probes import probe_github, probe_iris, probe_people, 
 from bot.errors import ConfigurationError
 from bot.model.contract import Contract
 from bot.redaction import Redactor
+from bot.run_contracts import contracts_of
 from bot.settings import Settings
 
 _HEARTBEAT_S = 20.0

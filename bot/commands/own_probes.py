@@ -7,11 +7,13 @@ from pathlib import Path
 
 import httpx
 
+from bot.actions.iris_command import prepare_submission
+from bot.actions.ports import Unlaunchable
 from bot.clock import Clock
 from bot.commands.probing import Probe, bad, good
 from bot.commands.sight import open_store
 from bot.contracts import BadContract, Contracts
-from bot.model.contract import Contract
+from bot.model.contract import Contract, IrisContract
 from bot.model.reading import Known, Unknown
 from bot.model.snapshot import newest_complete
 from bot.settings import HeartbeatSettings, Settings
@@ -62,7 +64,20 @@ async def probe_contracts(contracts: Contracts) -> tuple[Probe, ...]:
     ]
     if not read:
         return (good("contracts", f"no run in {directory} yet", f"put RUN_ID.toml into {directory} for each run"),)
-    return (*bad_ones, good("contracts", f"{len(read) - len(bad_ones)} of {len(read)} can be used"))
+    unlaunchable = [probe for each in read if isinstance(each, Contract) for probe in _probe_command(each, directory)]
+    usable = good("contracts", f"{len(read) - len(bad_ones)} of {len(read)} can be used")
+    return (*bad_ones, *unlaunchable, usable)
+
+
+def _probe_command(contract: Contract, directory: Path) -> tuple[Probe, ...]:
+    """Find at noon what would keep a relaunch from being submitted at night."""
+    if not isinstance(contract.orchestrator, IrisContract):
+        return ()
+    prepared = prepare_submission(contract, default_name=f"{contract.run_id}-r1")
+    if not isinstance(prepared, Unlaunchable):
+        return ()
+    name, fix = f"command {contract.run_id}", f"correct `command` in {directory / contract.run_id}.toml"
+    return (bad(name, "; ".join(prepared.problems), fix),)
 
 
 async def probe_checkpoints(contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:

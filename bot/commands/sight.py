@@ -8,13 +8,13 @@ from enum import StrEnum
 from pydantic import AwareDatetime
 
 from bot.clock import Clock
-from bot.commands.configuration import contracts_of
 from bot.contracts import BadContract
 from bot.errors import ConfigurationError
 from bot.model.contract import Contract
 from bot.model.record import Record
 from bot.model.value import RunId, Value
 from bot.redaction import Redactor
+from bot.run_contracts import contracts_of
 from bot.settings import Settings
 from bot.store.store import Store
 from bot.tenure import NAME, is_dead_here

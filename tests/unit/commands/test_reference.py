@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.channels.slack.manifest import slack_manifest
-from bot.commands.configuration import contracts_of
 from bot.commands.init import init
 from bot.commands.pages import contract_page, settings_page
 from bot.commands.reference import contract_tables, settings_tables
 from bot.errors import ConfigurationError
 from bot.model.contract import Contract
 from bot.model.durations import parse_duration, write_duration
+from bot.run_contracts import contracts_of
 from bot.settings import Settings, load_settings
 
 DOCS = Path(__file__).parents[3] / "docs"
