@@ -41,7 +41,8 @@ class Contracts:
 
     def run_ids(self) -> tuple[RunId, ...]:
         """Every run that has a file, readable or not, by name."""
-        return tuple(RunId(path.stem) for path in sorted(self._directory.glob("*.toml")))
+        files = (path for path in sorted(self._directory.glob("*.toml")) if not path.name.startswith("."))
+        return tuple(RunId(path.stem) for path in files)  # editors keep their locks and copies in hidden files
 
     def load(self, run_id: RunId) -> Contract | BadContract:
         """Read one contract."""
@@ -56,10 +57,14 @@ class Contracts:
             return BadContract(run_id=run_id, problems=(f"{path}: no such file; `hero init` writes an example",))
         except (OSError, UnicodeDecodeError) as error:
             return BadContract(run_id=run_id, problems=(f"{path}: cannot be read ({error})",))
-        except tomllib.TOMLDecodeError as error:
+        except (tomllib.TOMLDecodeError, RecursionError) as error:
             return BadContract(run_id=run_id, problems=(f"{path}: is no TOML: {error}",))
         try:
-            contract = Contract.model_validate(_with_defaults(table, path))
+            given = _with_defaults(table, path)
+        except (OSError, RuntimeError, ValueError) as error:
+            return BadContract(run_id=run_id, problems=(f"{path}: checkout: is no usable path ({error})",))
+        try:
+            contract = Contract.model_validate(given)
         except ValidationError as error:
             problems = tuple(f"{path}: {_say(each)}" for each in error.errors(include_input=False, include_url=False))
             return BadContract(run_id=run_id, problems=problems)

@@ -269,7 +269,10 @@ class Contract(Part):
         if not isinstance(raw, dict) or not isinstance(raw.get("command"), str):
             return raw
         line = raw["command"].strip()
-        environment = dict(raw.get("environment") or {})
+        given = raw.get("environment", {})
+        if not isinstance(given, dict):
+            return raw  # refused by its own field
+        environment = dict(given)
         try:
             words = shlex.split(line)
         except ValueError:

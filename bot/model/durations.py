@@ -22,12 +22,16 @@ def parse_duration(raw: object) -> object:
         return raw  # ISO 8601, as pydantic itself writes a duration
     text = raw.strip().lower().replace(" ", "")
     if re.fullmatch(r"\d+(?:\.\d+)?", text):
-        return timedelta(seconds=float(text))
+        text += "s"
     parts = _PART.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
-        msg = f"{raw!r} is no duration; write it as 15m, 570s, 1h30m or a number of seconds"
+        msg = f"{raw[:80]!r} is no duration; write it as 15m, 570s, 1h30m or a number of seconds"
         raise ValueError(msg)
-    return timedelta(seconds=sum(float(number) * _SECONDS[unit] for number, unit in parts))
+    try:
+        return timedelta(seconds=sum(float(number) * _SECONDS[unit] for number, unit in parts))
+    except OverflowError:
+        msg = f"{raw[:80]!r} is longer than any duration can be"
+        raise ValueError(msg) from None
 
 
 type Duration = Annotated[timedelta, BeforeValidator(parse_duration)]
@@ -49,10 +53,10 @@ def say_duration(value: timedelta) -> str:
     seconds = value.total_seconds()
     if abs(seconds) < 10:  # noqa: PLR2004 - below ten seconds a decimal tells something
         return f"{seconds:.1f} s".replace(".0 s", " s")
-    left = round(seconds)
+    left = round(abs(seconds))
     parts: list[str] = []
     for size, unit in ((86400, "d"), (3600, "h"), (60, "min"), (1, "s")):
         count, left = divmod(left, size)
         if count:
             parts.append(f"{count} {unit}")
-    return " ".join(parts[:2])
+    return ("-" if seconds < 0 else "") + " ".join(parts[:2])
