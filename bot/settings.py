@@ -35,6 +35,19 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
+    @model_validator(mode="after")
+    def _durations_last(self) -> Self:
+        """Refuse what would check, ask or post without a pause, or give up before it has begun."""
+        for name in type(self).model_fields:
+            value = getattr(self, name)
+            if isinstance(value, timedelta) and (value < timedelta() or (not value and name not in _MAY_BE_ZERO)):
+                msg = f"{name} must be longer than zero, e.g. 30s"
+                raise ValueError(msg)
+        return self
+
+
+_MAY_BE_ZERO = frozenset({"jitter"})
+
 
 class ServiceSection(Section):
     """A service that is asked over the network."""
@@ -262,6 +275,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(
         env_prefix="HERO_",
         env_nested_delimiter="__",
+        env_ignore_empty=True,
         frozen=True,
         extra="forbid",
         use_attribute_docstrings=True,
@@ -299,6 +313,11 @@ class Settings(BaseSettings):
         """Every secret value, for the redactor."""
         found = (getattr(getattr(self, section), key) for section, keys in _SECRETS.items() for key in keys)
         return tuple(secret.get_secret_value() for secret in found if secret is not None)
+
+
+_TABLES = frozenset(Settings.model_fields) - {"console"}
+_HEADER = re.compile(r"\s*\[+([^\]]+)\]")
+_KEY = re.compile(r"\s*([\w.\"' -]+?)\s*=")
 
 
 def load_settings(path: Path | None) -> Settings:
@@ -353,7 +372,7 @@ def _broken_toml(path: Path, message: str) -> str:
 
 def _refuse_plain_secrets(path: Path | None, table: Mapping[str, Any]) -> None:
     problems = tuple(
-        f"{path}: [{section}] {key} is a secret and must not stand in this file; "
+        f"{_where(path, (section, key))}: [{section}] {key} is a secret and must not stand in this file; "
         f"set HERO_{section.upper()}__{key.upper()} or {key}_file"
         for section, keys in _SECRETS.items()
         for key in keys
@@ -368,16 +387,20 @@ def _read_secret_files(path: Path | None, table: dict[str, Any], base: Path) -> 
     merged = dict(table)
     for section, keys in _SECRETS.items():
         for key in keys:
-            inside = table.get(section)
-            name = os.environ.get(f"HERO_{section.upper()}__{key.upper()}_FILE") or (
-                inside.get(f"{key}_file") if isinstance(inside, dict) else None
-            )
+            inside = table.get(section, {})
+            if not isinstance(inside, dict):
+                continue  # said when the tree is validated
+            name = os.environ.get(f"HERO_{section.upper()}__{key.upper()}_FILE") or inside.get(f"{key}_file")
             if not isinstance(name, str):
                 continue
+            where = f"{_where(path, (section, f'{key}_file'))}: [{section}] {key}_file {name}"
             try:
                 secret = (base / name).read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                problems.append(f"{path or 'environment'}: [{section}] {key}_file {name}: cannot be read ({error})")
+            except (OSError, ValueError) as error:
+                problems.append(f"{where}: cannot be read ({error})")
+                continue
+            if not secret:
+                problems.append(f"{where}: is empty; it must hold the secret and nothing else")
                 continue
             merged[section] = {**merged.get(section, {}), key: secret, f"{key}_file": str((base / name).absolute())}
     if problems:
@@ -386,28 +409,43 @@ def _read_secret_files(path: Path | None, table: dict[str, Any], base: Path) -> 
 
 
 def _problem(path: Path | None, error: Any) -> str:
-    location = [str(part) for part in error["loc"]]
-    section, key = (location[0], ".".join(location[1:])) if len(location) > 1 else ("", ".".join(location))
-    named = f"[{section}] {key}".strip() if section else key
+    location = tuple(str(part) for part in error["loc"])
+    is_in_table = location[0] in _TABLES or len(location) > 1
+    named = f"[{location[0]}] {'.'.join(location[1:])}".strip() if is_in_table else location[0]
     message = error["msg"].removeprefix("Value error, ")
     if error["type"] == "extra_forbidden":
         message = "is no setting; see docs/settings.md for those there are"
     variable = "HERO_" + "__".join(part.upper() for part in location)
-    line = _line_of(path, section, location[-1]) if path is not None else None
-    if variable in os.environ:
-        where = f"environment variable {variable}"
-    else:
-        where = f"{path}:{line}" if line else f"{path or 'settings'}"
+    where = f"environment variable {variable}" if variable in os.environ else _where(path, location)
     return f"{where}: {named}: {message}"
 
 
-def _line_of(path: Path, section: str, key: str) -> int | None:
-    """Return the line on which a key stands in the file, None when it does not."""
-    inside = not section
+def _where(path: Path | None, location: tuple[str, ...]) -> str:
+    """``hero.toml:12``, without the line where the key stands on none, as one that is missing does."""
+    if path is None:
+        return "settings"
+    line = _line_of(path, location)
+    return f"{path}:{line}" if line else str(path)
+
+
+def _line_of(path: Path, location: tuple[str, ...]) -> int | None:
+    """Return the line on which a key or, for want of it, its table begins; None when neither is there."""
+    table: tuple[str, ...] = ()
+    nearest: int | None = None
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
-        text = line.strip()
-        if text.startswith("["):
-            inside = text.strip("[] ").split(".")[0] == section
-        elif inside and text.split("=", 1)[0].strip().strip('"') == key:
+        if header := _HEADER.match(line):
+            table = _words(header[1])
+            here = table
+        elif key := _KEY.match(line):
+            here = (*table, *_words(key[1]))
+        else:
+            continue
+        if here == location:
             return number
-    return None
+        if here and here == location[: len(here)]:
+            nearest = number
+    return nearest
+
+
+def _words(dotted: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
