@@ -1,0 +1,264 @@
+"""``/hero …`` is answered from what is on record; what changes something asks who speaks, as a decision does."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.model.event import Commanded, Place
+from bot.model.incident import Acknowledged, open_incident
+from bot.model.person import Actor, Platform, Standing
+from bot.model.reading import Known, Reading
+from bot.model.record import Record
+from bot.model.run import Run, RunState
+from bot.model.update import UpdateKind
+from bot.model.value import CheckId, RunId
+from bot.model.verdict import Finding, Severity
+from handlers.command import COMMANDS, Answered, Question, answer_command, changes_something
+from tests.fakes.snapshots import AT, RUN, later
+from tests.unit.handlers.scene import ADA, DARK, GUEST, MEMBER, PEOPLE, context, record, request, slack
+
+OTHER = RunId("other-run")
+FINDING = Finding(
+    check=CheckId("progress.stalled"), severity=Severity.WARNING, summary="no new step for 40 min", advice="look at it"
+)
+INCIDENT = open_incident(4, RUN, FINDING, AT)
+
+
+def ask(
+    text: str,
+    *,
+    actor: Actor | None = None,
+    standing: Reading[Standing] | None = MEMBER,
+    records: tuple[Record, ...] | None = None,
+    here: RunId | None = None,
+    blocked: dict[RunId, str] | None = None,
+    at: Any = AT,
+) -> Answered:
+    known = (record(incidents=(INCIDENT,)),) if records is None else records
+    place = Place(conversation="C0HERO", thread="100.000100")
+    event = Commanded(actor=actor or slack(), place=place, text=text, said_at=AT)
+    return answer_command(
+        Question(
+            event=event,
+            standing=standing,
+            records=known,
+            contexts={each.run_id: context() for each in known},
+            blocked=blocked or {},
+            here=here,
+            people=PEOPLE,
+            timezone="UTC",
+            at=at,
+        )
+    )
+
+
+def text_of(answered: Answered) -> str:
+    update = answered.telling.update
+    return "\n".join((update.headline, *update.evidence, update.next))
+
+
+def other(**fields: Any) -> Record:
+    return Record(run=Run(run_id=OTHER, **fields))
+
+
+def test_an_answer_goes_to_whoever_asked_where_they_asked_and_nowhere_else() -> None:
+    telling = ask("status").telling
+
+    assert telling.update.kind is UpdateKind.ANSWER
+    assert telling.target.private_to == "U0ADA"
+    assert (telling.target.conversation, telling.target.thread) == ("C0HERO", "100.000100")
+    assert [channel.value for channel in telling.channels] == ["slack"]
+
+
+def test_the_status_says_how_fresh_it_is_and_what_waits() -> None:
+    said = text_of(ask("status", records=(record(request(), incidents=(INCIDENT,)),), at=later(5)))
+
+    assert said.startswith(f"{RUN}: failed")
+    assert "monitor: checked 5 min ago, every 15 min" in said
+    assert "I4 progress.stalled (warning): no new step for 40 min" in said
+    assert "R7 waits for ada until 2026-11-30 04:00 UTC" in said
+
+
+def test_a_stale_status_says_that_it_may_no_longer_be_true() -> None:
+    assert "STALE, not checked for 31 min" in text_of(ask("status", at=later(31)))
+
+
+def test_an_unchecked_and_a_paused_run_say_so() -> None:
+    never = Record(run=Run(run_id=RUN))
+    paused = record(run=Run(run_id=RUN, is_paused=True, last_checked_at=AT))
+
+    assert "not checked yet" in text_of(ask("status", records=(never,)))
+    assert "monitor: paused; checked" in text_of(ask("status", records=(paused,)))
+
+
+def test_of_several_runs_the_status_lists_all_and_the_rest_ask_which() -> None:
+    both = (record(), other(state=RunState.RUNNING))
+
+    assert "2 runs" in text_of(ask("status", records=both))
+    assert "Which run?" in text_of(ask("relaunch", records=both))
+    assert f"runs: {RUN}, {OTHER}" in text_of(ask("relaunch", records=both))
+
+
+def test_in_a_runs_own_conversation_it_needs_no_name() -> None:
+    both = (record(), other(state=RunState.RUNNING))
+
+    assert text_of(ask("status", records=both, here=OTHER)).startswith(f"{OTHER}: running")
+
+
+def test_an_unknown_run_is_answered_with_those_that_there_are() -> None:
+    said = text_of(ask("status hero-typo"))
+
+    assert "There is no run hero-typo." in said
+    assert RUN in said
+
+
+def test_a_run_whose_contract_is_broken_says_why_and_hides_no_other() -> None:
+    blocked = {OTHER: "runs/other-run.toml: dri is missing"}
+
+    assert "dri is missing" in text_of(ask(f"status {OTHER}", blocked=blocked))
+    assert "dri is missing" in text_of(ask("status", here=OTHER, blocked=blocked))
+    listed = text_of(ask("runs", blocked=blocked))
+    assert RUN in listed
+    assert f"{OTHER}: not watched: runs/other-run.toml: dri is missing" in listed
+
+
+def test_incidents_are_counted_in_english() -> None:
+    assert ask("incidents").telling.update.headline == "1 open incident"
+    assert ask("incidents", records=(record(),)).telling.update.headline == "No open incident."
+
+
+@pytest.mark.parametrize("name", ["I4", "i4", "4"])
+def test_an_incident_is_acknowledged_by_its_number(name: str) -> None:
+    answered = ask(f"ack {name}")
+
+    (incident,) = answered.decision.incidents
+    assert incident.state == Acknowledged(by=ADA, at=AT)
+    assert [entry.what for entry in answered.decision.audit] == ["acknowledged"]
+
+
+@pytest.mark.parametrize("name", ["", "I5", "all", "R4"])
+def test_an_unknown_incident_is_asked_about(name: str) -> None:
+    answered = ask(f"ack {name}")
+
+    assert answered.decision.incidents == ()
+    assert "Which incident?" in text_of(answered)
+
+
+def test_a_relaunch_is_only_noted_and_the_run_checked_at_once() -> None:
+    answered = ask("relaunch", actor=slack("U0BOB"))
+
+    assert answered.check_now == RUN
+    assert answered.decision.run is not None
+    assert answered.decision.run.relaunch_wanted_by == "bob"
+    assert not (answered.decision.actions or answered.decision.requests)
+
+
+def test_a_relaunch_that_is_asked_for_already_is_not_asked_twice() -> None:
+    answered = ask("relaunch", records=(record(request()),))
+
+    assert answered.decision.run is None
+    assert "R7 asks for that already and waits for ada" in text_of(answered)
+
+
+def test_a_paused_run_is_resumed_before_it_is_relaunched() -> None:
+    answered = ask("relaunch", records=(record(run=Run(run_id=RUN, is_paused=True)),))
+
+    assert answered.check_now is None
+    assert answered.decision.run is None
+    assert f"/hero resume {RUN}" in text_of(answered)
+
+
+def test_a_pause_is_said_in_the_runs_own_conversation_and_so_is_its_end() -> None:
+    paused = ask("pause", actor=slack("U0BOB"))
+    resumed = ask("resume", records=(record(run=Run(run_id=RUN, is_paused=True)),))
+
+    (told,) = paused.decision.tell
+    assert told.update.headline == "bob has paused the watch over this run"
+    assert told.update.severity is Severity.WARNING
+    assert told.update.run_id == RUN
+    assert paused.check_now is None
+    assert [t.update.headline for t in resumed.decision.tell] == ["ada has resumed the watch over this run"]
+    assert resumed.check_now == RUN
+
+
+CHANGING = ["ack I4", "relaunch", "pause", "resume"]
+
+
+@pytest.mark.parametrize("text", CHANGING)
+@pytest.mark.parametrize(
+    ("actor", "standing"),
+    [
+        (slack("U0EVIL"), MEMBER),
+        (slack("U0EVIL", display_name="ada"), MEMBER),
+        (slack("U0TWIN"), MEMBER),
+        (slack(), GUEST),
+        (slack(), DARK),
+        (slack(), None),
+        (slack(is_bot=True), MEMBER),
+        (slack(), Known(value=Standing(is_member=True, is_bot=True), at=AT)),
+    ],
+)
+def test_whoever_may_not_decide_changes_nothing_by_command_either(
+    text: str, actor: Actor, standing: Reading[Standing] | None
+) -> None:
+    """Field reports R39 and R40: every way in has the same list."""
+    answered = ask(text, actor=actor, standing=standing)
+
+    assert answered.check_now is None
+    assert answered.decision.run is None
+    assert answered.decision.incidents == ()
+    assert answered.decision.tell == ()
+    assert [entry.what for entry in answered.decision.audit] == ["command_refused"]
+    assert answered.telling.update.headline
+
+
+def test_only_what_changes_something_needs_to_ask_the_platform() -> None:
+    assert [verb for verb in COMMANDS if changes_something(verb)] == ["ack", "relaunch", "pause", "resume"]
+    assert not changes_something("")
+    assert changes_something("PAUSE x")
+
+
+def test_two_questions_in_one_second_are_both_answered() -> None:
+    keys = {ask(text, actor=slack(user)).telling.key for text in ("status", "runs") for user in ("U0ADA", "U0BOB")}
+
+    assert len(keys) == 4
+
+
+@pytest.mark.parametrize(
+    "text", ["", "help", "<!channel>", "`" * 100, "sudo rm -rf /", 'status "unclosed', "status -->", "x" * 5_000]
+)
+def test_an_unknown_or_hostile_command_gets_a_short_answer(text: str) -> None:
+    answered = ask(text, standing=None)
+
+    assert answered.decision.run is None
+    assert len(answered.telling.update.headline) < 200
+    assert "-->" not in answered.telling.key
+
+
+@given(st.text(max_size=200))
+def test_no_text_breaks_it(text: str) -> None:
+    answered = ask(text, standing=None)
+
+    assert answered.telling.update.kind is UpdateKind.ANSWER
+    assert answered.check_now is None
+
+
+def test_the_terminal_speaks_for_whoever_owns_it() -> None:
+    place = Place(conversation="console", thread=RUN, message="1")
+    event = Commanded(actor=Actor(platform=Platform.CONSOLE, user_id="root"), place=place, text="relaunch", said_at=AT)
+    question = Question(
+        event=event,
+        standing=MEMBER,
+        records=(record(),),
+        contexts={RUN: context()},
+        blocked={},
+        here=None,
+        people=PEOPLE,
+        timezone="UTC",
+        at=AT + timedelta(minutes=1),
+    )
+
+    assert answer_command(question).check_now == RUN
