@@ -49,7 +49,7 @@ def judge_restore(
     """
     loaded = _loaded_paths(seen)
     planned = plan.resume_from
-    wrong = [path for path in loaded if planned is None or not _same_checkpoint(path, planned.step, planned.path)]
+    wrong = [path for path in loaded if not _is_planned(path, plan, contract)]
     if loaded and wrong == loaded:
         expected = f"step {planned.step} at {planned.path}" if planned else "no checkpoint at all"
         return WrongRestore(detail=f"it loaded {loaded[-1]}, the plan says {expected}")
@@ -70,6 +70,13 @@ def _loaded_paths(seen: Snapshot) -> list[str]:
         return []
     found = (_LOADING.search(line.text) for line in seen.log.value.lines)
     return [match[1].rstrip(".,;:'\"") for match in found if match]
+
+
+def _is_planned(path: str, plan: RelaunchPlan, contract: Contract) -> bool:
+    """Whether this is what the plan resumes from; a run that begins at step 0 may begin from given weights."""
+    if plan.resume_from is not None:
+        return _same_checkpoint(path, plan.resume_from.step, plan.resume_from.path)
+    return contract.initialize_from is not None and path.rstrip("/") == contract.initialize_from.rstrip("/")
 
 
 def _same_checkpoint(path: str, step: int, planned: str) -> bool:

@@ -1,0 +1,93 @@
+"""Whether a relaunched job took up the run where the plan says."""
+
+from typing import Any
+
+import pytest
+
+from bot.actions.restore import NotYet, Restored, WrongRestore, judge_restore
+from bot.model.plan import PlannedCheckpoint
+from tests.fakes.decisions import a_plan
+from tests.fakes.snapshots import blind, contract, snapshot, unknown
+
+PATH = "gs://bucket/hero/checkpoints/step-200"
+PLAN = a_plan().model_copy(update={"resume_from": PlannedCheckpoint(step=200, path=PATH)})
+FROM_NOTHING = a_plan()
+LOADED = f"INFO Loading checkpoint from {PATH}"
+
+
+def judge(log: str, *steps: int, plan: Any = PLAN, **promised: Any) -> Restored | NotYet | WrongRestore:
+    return judge_restore(plan, contract(**promised), snapshot(log=log), steps)
+
+
+def test_the_planned_checkpoint_and_a_step_after_it_are_a_restore() -> None:
+    judged = judge(LOADED, 200, 201)
+
+    assert isinstance(judged, Restored)
+    assert judged.first_step == 200
+    assert f"loaded {PATH}" in judged.detail
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"Loading checkpoint from {PATH}/",
+        f"Loading checkpoint from '{PATH}'".replace("'", ""),
+        f"Loading checkpoint from {PATH}.",
+        "Loading checkpoint from /mnt/hero/checkpoints/step-200",
+        "Loading checkpoint from gs://bucket/hero/checkpoints/step-0000200",
+        "Loading checkpoint from gs://bucket/hero/checkpoints/step-200/metadata.json",
+    ],
+)
+def test_the_same_checkpoint_may_be_written_in_another_way(line: str) -> None:
+    assert isinstance(judge(line, 201), Restored)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Loading checkpoint from gs://bucket/hero/checkpoints/step-100",
+        "Loading checkpoint from gs://bucket/hero/checkpoints/step-2000",
+        "Loading checkpoint from gs://bucket/base-weights",
+    ],
+)
+@pytest.mark.parametrize("steps", [(), (201,)])
+def test_another_checkpoint_is_the_wrong_lineage_at_once(line: str, steps: tuple[int, ...]) -> None:
+    """Field report R48."""
+    assert isinstance(judge(line, *steps), WrongRestore)
+
+
+@pytest.mark.parametrize("first", [0, 1, 199])
+def test_a_first_step_before_the_checkpoint_is_the_wrong_lineage(first: int) -> None:
+    assert isinstance(judge("", first), WrongRestore)
+
+
+def test_a_silent_log_is_no_proof_against_a_good_first_step() -> None:
+    judged = judge("step 201 loss 2.0", 201)
+
+    assert isinstance(judged, Restored)
+    assert "no `Loading checkpoint from` line was found" in judged.detail
+
+
+def test_without_a_training_step_nothing_is_confirmed() -> None:
+    assert isinstance(judge(LOADED), NotYet)
+    assert isinstance(judge(""), NotYet)
+
+
+def test_what_cannot_be_read_confirms_and_refutes_nothing() -> None:
+    for seen in (blind(), snapshot(log=unknown()), snapshot(metrics=unknown())):
+        judged = judge_restore(PLAN, contract(), seen, ())
+
+        assert isinstance(judged, NotYet)
+
+
+def test_training_from_step_0_loads_no_checkpoint() -> None:
+    assert isinstance(judge("", 0, plan=FROM_NOTHING), Restored)
+    assert isinstance(judge(LOADED, 200, plan=FROM_NOTHING), WrongRestore)
+
+
+def test_training_from_step_0_may_load_what_the_contract_initialises_it_from() -> None:
+    weights = "gs://bucket/base-weights"
+    line = f"Loading checkpoint from {weights}"
+
+    assert isinstance(judge(line, 0, plan=FROM_NOTHING, initialize_from=weights), Restored)
+    assert isinstance(judge(line, 0, plan=PLAN, initialize_from=weights), WrongRestore), "it should go on from 200"
