@@ -207,9 +207,9 @@ def _memory(death: Death) -> str:
         for _, task in known_tasks((death.job,))
         if task is not death.task and task.peak_memory_bytes is not None
     ]
-    beside = f"; the other {len(others)} tasks: median {_say_gib(median(others))}" if others else ""
-    return f"peak memory of task {death.task.index}: {_say_gib(peak)}{beside}"
+    beside = f"; the other {len(others)} tasks: median {_say_bytes(median(others))}" if others else ""
+    return f"peak memory of task {death.task.index}: {_say_bytes(peak)}{beside}"
 
 
-def _say_gib(value: float) -> str:
-    return f"{value / 2**30:.1f} GiB"
+def _say_bytes(value: float) -> str:
+    return f"{value / 2**30:.1f} GiB" if value >= 2**30 else f"{value / 2**20:.0f} MiB"

@@ -10,7 +10,7 @@ from bot.model.audit import AuditEntry
 from bot.model.incident import Incident
 from bot.model.job import JobState
 from bot.model.plan import RelaunchPlan, Request, RequestState
-from bot.model.reading import Known
+from bot.model.reading import Known, Unknown
 from bot.model.record import Decision, Record
 from bot.model.snapshot import Snapshot
 from bot.model.update import UpdateKind
@@ -176,6 +176,8 @@ def _say_why_not(look: Look, incident: Incident | None, plan: NoPlan) -> Decisio
 def _context_lines(look: Look, incident: Incident | None, plan: RelaunchPlan) -> tuple[str, ...]:
     """What helps to decide but is no part of the plan: what is lost, what failed before."""
     lines: list[str] = []
+    if isinstance(look.seen.metrics, Unknown):
+        lines.append(f"NOT KNOWN: whether the loss was finite up to the end ({look.seen.metrics.detail})")
     step = look.record.run.progress.step
     if plan.resume_from is not None and step is not None and step >= plan.resume_from.step:
         lines.append(f"steps to be trained again: {step - plan.resume_from.step} (last seen step {step})")

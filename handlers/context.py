@@ -6,6 +6,7 @@ from bot.model.contract import Basis, Contract
 from bot.model.delivery import ChannelName
 from bot.model.person import Person
 from bot.model.record import Record
+from bot.model.run import RunState
 from bot.model.update import Standing
 from bot.model.value import Value
 
@@ -46,7 +47,7 @@ def standing_of(record: Record, contract: Contract) -> Standing:
         loss=progress.loss,
         tokens_per_second=progress.tokens_per_second,
         checkpoint_step=progress.checkpoint_step,
-        eta=progress.eta(contract.final_step),
+        eta=progress.eta(contract.final_step) if run.state is RunState.RUNNING else None,
         job_id=record.instance.job_id if record.instance else None,
         checked_at=run.last_checked_at,
         gaps=run.gaps,
