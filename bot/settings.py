@@ -230,6 +230,25 @@ class IrisSettings(ServiceSection):
     """The controller refuses submissions of a client older than 14 days; Hero warns from this age on."""
 
 
+class WandbSettings(ServiceSection):
+    """``[wandb]``: the experiment tracker, read through its public API."""
+
+    entity: str | None = None
+    """Whose projects are read when a contract does not say: a user or a team."""
+
+    project: str | None = None
+    """Which project is read when a contract does not say."""
+
+    base_url: str = "https://api.wandb.ai"
+    """Where the API is; dedicated and self-hosted servers have their own."""
+
+    api_key: SecretStr | None = None
+    """A key that may read the projects; from HERO_WANDB__API_KEY or ``api_key_file``."""
+
+    api_key_file: Path | None = None
+    """A file that holds the key and nothing else."""
+
+
 class HeartbeatSettings(Section):
     """``[heartbeat]``: something outside that notices when Hero is dead."""
 
@@ -266,6 +285,7 @@ _SECRETS: Mapping[str, tuple[str, ...]] = {
     "slack": ("bot_token", "app_token", "signing_secret"),
     "github": ("token",),
     "iris": ("token",),
+    "wandb": ("api_key",),
 }
 
 
@@ -286,6 +306,7 @@ class Settings(BaseSettings):
     slack: SlackSettings = SlackSettings()
     github: GitHubSettings = GitHubSettings()
     iris: IrisSettings = IrisSettings()
+    wandb: WandbSettings = WandbSettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     console: bool = False
     """Whether the conversation is also held in the terminal that Hero runs in."""

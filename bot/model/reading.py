@@ -19,6 +19,8 @@ class Gap(StrEnum):
     """No connection, or the service is ill."""
     UNRECOGNISED = "unrecognised"
     """An answer came whose shape we do not know."""
+    UNRELIABLE = "unreliable"
+    """The service contradicts itself: it tells of data that it does not hand out (field report R19)."""
     BUSY = "busy"
     """Every worker of this source is still held by an earlier question."""
     BROKEN = "broken"

@@ -44,7 +44,9 @@ class StoredRun:
         wrapped = {name: {"value": value, "desc": None} for name, value in self.config.items()}
         return {**wrapped, "_wandb": {"value": self.internals, "desc": None}}
 
-    def wire_keys(self) -> dict[str, Any]:
+    def wire_keys(self) -> dict[str, Any] | None:
+        if self.last_step < 0:
+            return None
         names = sorted({name for row in self.rows for name in row})
         return {"lastStep": self.last_step, "keys": {name: {"typeCounts": []} for name in names}, "sets": []}
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
+from bot.sources.wandb.environment import without_own_wandb
+
 _CHUNK_BYTES = 65536
 _TERM_GRACE_S = 2.0
 _PIPE_GRACE_S = 1.0
@@ -41,7 +43,7 @@ def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith("HERO_") and name != "WANDB_SERVICE" and name not in _OWN_JOB
     }
-    return {**kept, **(extra or {})}
+    return {**without_own_wandb(kept), **(extra or {})}
 
 
 async def run_program(
