@@ -69,9 +69,6 @@ async def run_bot(
     configure_logs(level=settings.bot.log_level, redactor=Redactor(settings.secrets), stream=log_stream)
     async with AsyncExitStack() as stack:
         parts = await build(settings, SystemClock(), stack, console=console)
-        if not await _begin_tenure(parts, stop):
-            return 0
-        log.info("hero_started", channels=list(parts.channels), runs=len(parts.contracts.run_ids()))
         code = 0
         try:
             await _supervise(parts, stop, started)
@@ -106,6 +103,11 @@ async def _supervise(parts: Parts, stop: asyncio.Event, started: Callable[[Parts
     """Run every loop until told to stop; one that ends by itself takes Hero down, loudly."""
     server = web_server(web_app(lambda: _health(parts), parts.routes), parts.settings.bot.http)
     async with asyncio.TaskGroup() as group:
+        web = group.create_task(_serve(server, stop), name="web")
+        if not await _begin_tenure(parts, stop):
+            await _close_web(server, web)
+            return
+        log.info("hero_started", channels=list(parts.channels), runs=len(parts.contracts.run_ids()))
 
         def start(name: str, loop: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
             return group.create_task(_eternal(name, loop), name=name)
@@ -127,12 +129,10 @@ async def _supervise(parts: Parts, stop: asyncio.Event, started: Callable[[Parts
             start("heartbeat", _heartbeat(parts)),
             start("housekeeping", _housekeeping(parts)),
         ]
-        web = group.create_task(_serve(server, stop), name="web")
         if started is not None:
             rest.append(group.create_task(_as_task(started(parts)), name="started"))
         await stop.wait()
         log.info("stopping")
-        server.should_exit = True
         _cancel(intake)
         await _settle(parts.dispatcher.handle_pending(), "inbox")
         _cancel([inbox])
@@ -140,8 +140,14 @@ async def _supervise(parts: Parts, stop: asyncio.Event, started: Callable[[Parts
         _cancel([executor])
         await _settle(_send_the_rest(parts), "outbox")
         _cancel([*outbox, *rest])
-        await _settle(asyncio.shield(web), "web")
-        web.cancel()
+        await _close_web(server, web)
+
+
+async def _close_web(server: uvicorn.Server, web: asyncio.Task[None]) -> None:
+    """Let the server answer what it has begun to; its socket is closed by itself, not by a cancellation."""
+    server.should_exit = True
+    await _settle(asyncio.shield(web), "web")
+    web.cancel()
 
 
 def _cancel(tasks: list[asyncio.Task[None]]) -> None:
