@@ -5,6 +5,7 @@ out for ever, so its cache is emptied first (wandb 0.31, run).
 """
 
 import importlib
+import logging
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
@@ -138,9 +139,12 @@ class WandbClient:
             raise UnrecognisedError(SERVICE, f"no place for the SDK's files: {error.strerror}") from error
         try:
             # Not at the top: it takes a second, and reads the environment.
-            return importlib.import_module("wandb")
+            sdk = importlib.import_module("wandb")
         except ImportError as error:
             raise RefusedError(SERVICE, f"the wandb package cannot be imported ({error}); install wandb") from error
+        # After every scan it logs an error about the answer to its own tidying-up (wandb 0.31, run).
+        logging.getLogger("wandb.sdk.mailbox").setLevel(logging.CRITICAL)
+        return sdk
 
 
 @contextmanager
