@@ -80,6 +80,7 @@ def test_every_line_of_the_written_settings_may_be_taken_into_use(written: Path)
         *(f"slack.{key}{end}" for key in ("bot_token", "app_token", "signing_secret") for end in ("", "_file")),
         *("slack.channel", "github.token", "github.token_file", "github.repository", "heartbeat.url"),
         *("iris.controller_url", "iris.config", "iris.cluster", "iris.token", "iris.token_file"),
+        *("wandb.entity", "wandb.project", "wandb.api_key", "wandb.api_key_file"),
     }
     assert differences(settings, Settings()) - {"bot.database", "bot.runs", "people.alice"} == meant_as_examples
     assert all(value is not None for value in settings.people["alice"].model_dump().values())  # type: ignore[index]  # PersonName
@@ -88,7 +89,7 @@ def test_every_line_of_the_written_settings_may_be_taken_into_use(written: Path)
 def test_no_secret_can_be_written_into_the_settings_by_taking_a_line_into_use(written: Path) -> None:
     text = uncommented((written / "hero.toml").read_text())
 
-    assert not re.search(r"(?m)^(bot_token|app_token|signing_secret|token)\s*=", text)
+    assert not re.search(r"(?m)^(bot_token|app_token|signing_secret|token|api_key)\s*=", text)
 
 
 def test_the_example_contract_is_watched_only_once_it_is_renamed_and_is_valid_then(written: Path) -> None:
