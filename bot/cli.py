@@ -192,6 +192,30 @@ def classify(
 
 
 @app.command()
+def replay(
+    context: typer.Context,
+    files: Annotated[
+        list[str], typer.Argument(metavar="FILE...", help="CSV or JSONL, also gzipped; - is standard input.")
+    ],
+    *,
+    every: Annotated[int, typer.Option("--every", min=1, help="Look after so many rows.")] = 50,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", metavar="NAME=COLUMN", help="A column, as loss=train/loss.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="OUT.png", help="Draw the file's series.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what Hero would have told about a run, from a file of its figures."""
+
+    def call() -> int:
+        from bot.commands.replay import replay_files
+
+        return replay_files(files, every=every, metrics=metric or [], plot=plot, as_json=as_json)
+
+    _end(context, call)
+
+
+@app.command()
 def checks(context: typer.Context, as_json: Json = False) -> None:  # noqa: FBT002 - a flag
     """List what Hero checks, with every threshold."""
 

@@ -79,9 +79,8 @@ def logarithm(value: float) -> float:
     return math.log(value) if value > 0 else (value if math.isnan(value) else -math.inf)
 
 
-def log_of(name: str, *others: str) -> Figure:
+def log_of(*names: str) -> Figure:
     """Return the figure ln of the first of these names that a row has."""
-    names = (name, *others)
 
     def figure(row: MetricRow) -> float | None:
         return next((logarithm(row.values[each]) for each in names if each in row.values), None)

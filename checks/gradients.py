@@ -15,7 +15,9 @@ from checks.trend import Rule, Stretch
 
 EXPLOSION_ID = CheckId("gradients.explosion")
 
-_NORM = log_of("grad_norm", "grad_norm_total", "grad/norm/total")
+NORM_NAMES = ("grad_norm", "grad_norm_total", "grad/norm/total")
+"""What trainers call the global norm; the first is the contract's own word."""
+_NORM = log_of(*NORM_NAMES)
 
 
 class GradientMemory(Value):
