@@ -348,6 +348,7 @@ def load_settings(path: Path | None) -> Settings:
         ConfigurationError: the file cannot be read, or a key is wrong; all problems at once, each with its fix.
     """
     table = _read_table(path) if path is not None else {}
+    _refuse_values_for_tables(path, table)
     _refuse_plain_secrets(path, table)
     base = path.parent if path is not None else Path()
     table = _read_secret_files(path, table, base)
@@ -391,13 +392,24 @@ def _broken_toml(path: Path, message: str) -> str:
     return f"{path}:{number}: {named}this line is no TOML ({reason}); {fix}"
 
 
+def _refuse_values_for_tables(path: Path | None, table: Mapping[str, Any]) -> None:
+    """Refuse ``slack = 5``, which the environment's own part of the table would silently cover."""
+    problems = tuple(
+        f"{_where(path, (name,))}: [{name}]: is a table; write [{name}] on a line of its own and its keys below"
+        for name in sorted(_TABLES & table.keys())
+        if not isinstance(table[name], dict)
+    )
+    if problems:
+        raise ConfigurationError(problems)
+
+
 def _refuse_plain_secrets(path: Path | None, table: Mapping[str, Any]) -> None:
     problems = tuple(
         f"{_where(path, (section, key))}: [{section}] {key} is a secret and must not stand in this file; "
         f"set HERO_{section.upper()}__{key.upper()} or {key}_file"
         for section, keys in _SECRETS.items()
         for key in keys
-        if isinstance(table.get(section), dict) and key in table[section]
+        if key in table.get(section, {})
     )
     if problems:
         raise ConfigurationError(problems)
@@ -409,8 +421,6 @@ def _read_secret_files(path: Path | None, table: dict[str, Any], base: Path) -> 
     for section, keys in _SECRETS.items():
         for key in keys:
             inside = table.get(section, {})
-            if not isinstance(inside, dict):
-                continue  # said when the tree is validated
             name = os.environ.get(f"HERO_{section.upper()}__{key.upper()}_FILE") or inside.get(f"{key}_file")
             if not isinstance(name, str):
                 continue

@@ -1,0 +1,208 @@
+"""Contracts on disk: a good one is read whole, and whatever is wrong names the file, the key and the fix."""
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bot.contracts import BadContract, Contracts
+from bot.model.contract import Basis, Contract, IrisContract, RunKind
+from bot.model.value import PersonName, RunId
+from checks import CHECKS
+from checks.check import threshold_problems
+
+RUN = RunId("hero-1")
+PEOPLE = frozenset({PersonName("ada"), PersonName("bob")})
+GOOD = """\
+dri = "ada"
+command = "IRIS_USER=ada iris job run --no-wait -- python -m train --name 'a run'"
+output_root = "gs://bucket/hero-1/"
+final_step = 10000
+
+[orchestrator]
+kind = "iris"
+job_id = "/ada/hero-1"
+"""
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    directory = tmp_path / "runs"
+    directory.mkdir()
+    return directory
+
+
+def contracts(runs: Path) -> Contracts:
+    return Contracts(runs, PEOPLE, (partial(threshold_problems, CHECKS),))
+
+
+def read(runs: Path, text: str | bytes, name: str = "hero-1") -> Contract | BadContract:
+    file = runs / f"{name}.toml"
+    file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return contracts(runs).load(RunId(name))
+
+
+def good(runs: Path, extra: str = "", replace: tuple[str, str] = ("", "")) -> Contract:
+    found = read(runs, extra + GOOD.replace(*replace))
+    assert isinstance(found, Contract), found
+    return found
+
+
+def problem(runs: Path, text: str | bytes, name: str = "hero-1") -> str:
+    found = read(runs, text, name)
+    assert isinstance(found, BadContract), found
+    assert found.run_id == name
+    assert all(each.startswith(str(runs / f"{name}.toml")) for each in found.problems)
+    return "\n".join(found.problems)
+
+
+def test_a_good_contract_is_read_with_its_defaults(runs: Path) -> None:
+    found = good(runs)
+
+    assert found.run_id == RUN
+    assert found.command == ("iris", "job", "run", "--no-wait", "--", "python", "-m", "train", "--name", "a run")
+    assert found.environment == {"IRIS_USER": "ada"}
+    assert found.checkout == str(runs)
+    assert found.roots == ("gs://bucket/hero-1/checkpoints",)
+    assert isinstance(found.orchestrator, IrisContract)
+    assert found.effective_kind is RunKind.PRODUCTION
+    assert found.basis_of("final_step") is Basis.STATED
+
+
+def test_an_edit_counts_at_once(runs: Path) -> None:
+    first = good(runs)
+
+    second = good(runs, replace=("10000", "20000"))
+
+    assert (first.final_step, second.final_step) == (10_000, 20_000)
+
+
+def test_all_runs_are_listed_readable_or_not_and_what_editors_leave_is_none(runs: Path) -> None:
+    good(runs)
+    (runs / "broken.toml").write_text("= 1")
+    (runs / ".hero-1.toml").write_text("")
+    (runs / ".#hero-1.toml").symlink_to("nobody@host.1234")
+    (runs / "hero-1.toml~").write_text("")
+
+    assert contracts(runs).run_ids() == ("broken", "hero-1")
+    assert contracts(runs / "nowhere").run_ids() == ()
+
+
+def test_every_problem_is_said_at_once(runs: Path) -> None:
+    text = GOOD.replace('dri = "ada"\n', "").replace("10000", "-1") + '\nfoo = "bar"\n'
+
+    said = problem(runs, text)
+
+    assert "dri is missing" in said
+    assert "final_step" in said
+    assert "foo" in said
+    assert "docs/contract.md" in said
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "command is missing"),
+        ("dri = ada", "is no TOML"),
+        (b"\xff\xfe", "cannot be read"),
+        ("[" * 5_000, "is no TOML"),
+        (GOOD.replace("ada", "zoe", 1), "dri 'zoe' is nobody in [people] of hero.toml (there: ada, bob)"),
+        ('deputies = ["zoe"]\n' + GOOD, "deputies 'zoe' is nobody"),
+        ('owner = "zoe"\n' + GOOD, "owner 'zoe' is nobody"),
+        ('run_id = "other"\n' + GOOD, "run_id 'other' must be the file's name without .toml, 'hero-1'"),
+        (GOOD.replace("/ada/hero-1", "hero-1"), "write it as /USER/JOB"),
+        (GOOD.replace('"iris"\n', '"slurm"\n'), "orchestrator"),
+        (GOOD.replace("-- python", "&& python"), "the shell operator '&&'"),
+        (GOOD.replace("'a run'", "'a run"), "cannot be split into arguments"),
+        ("command = []\n" + "\n".join(GOOD.splitlines()[2:]), "command"),
+        (GOOD + '\n[cadence]\ncheck = "soon"\n', "'soon' is no duration; write it as 15m"),
+        (GOOD + '\n[cadence]\ncheck = "0s"\n', "check must be longer than zero"),
+        (GOOD + '\n[cadence]\ncheck = "99999999999d"\n', "longer than any duration"),
+        (GOOD + '\n[thresholds."no.such"]\nx = 1\n', "no such check"),
+        (GOOD + '\n[thresholds."progress.stalled"]\nnonsense = 1\n', "nonsense"),
+        ("environment = 5\n" + GOOD, "environment"),
+        ('environment = "A=1"\n' + GOOD, "environment"),
+        ("environment = {A = 1}\n" + GOOD, "environment.A"),
+        ('checkout = "~nobody-of-this-name/src"\n' + GOOD, "checkout: is no usable path"),
+        ('checkout = "a\\u0000b"\n' + GOOD, "checkout"),
+        ("checkout = 5\n" + GOOD, "checkout"),
+    ],
+)
+def test_what_is_wrong_is_said_with_the_key_and_the_fix(runs: Path, text: str | bytes, says: str) -> None:
+    assert says in problem(runs, text)
+
+
+def test_a_secret_in_a_contract_is_in_no_problem(runs: Path) -> None:
+    secret = "hunter2-is-the-password"
+    text = f'command = ["train", "--token={secret}", 5]\nenvironment = {{TOKEN = ["{secret}"]}}\n' + "\n".join(
+        GOOD.splitlines()[2:]
+    )
+
+    assert secret not in problem(runs, text)
+
+
+def test_a_file_that_is_not_there_says_what_writes_one(runs: Path) -> None:
+    found = contracts(runs).load(RunId("nobody"))
+
+    assert isinstance(found, BadContract)
+    assert "no such file; `hero init` writes an example" in found.problems[0]
+
+
+def test_a_directory_of_that_name_is_no_contract(runs: Path) -> None:
+    (runs / "hero-1.toml").mkdir()
+
+    found = contracts(runs).load(RUN)
+
+    assert isinstance(found, BadContract)
+    assert "cannot be read" in found.problems[0]
+
+
+def test_a_name_with_room_for_mischief_is_no_run(runs: Path) -> None:
+    assert "run_id must be the file's name" in problem(runs, GOOD, "<!channel>")
+
+
+SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+)
+KEYS = st.sampled_from([*Contract.model_fields, "nonsense"])
+
+
+def as_toml(value: object) -> str:  # noqa: PLR0911 - one a type
+    match value:
+        case None:
+            return '""'
+        case bool():
+            return "true" if value else "false"
+        case float() if value != value:  # noqa: PLR0124 - only a NaN is not itself
+            return "nan"
+        case float():
+            return repr(value)
+        case int():
+            return str(value)
+        case list():
+            return "[" + ", ".join(map(as_toml, value)) + "]"
+        case dict():
+            return "{" + ", ".join(f"{as_toml(str(k))} = {as_toml(v)}" for k, v in value.items()) + "}"
+        case _:
+            return '"' + "".join(c if c.isalnum() else f"\\U{ord(c):08x}" for c in str(value)) + '"'
+
+
+@given(table=st.dictionaries(KEYS, VALUES, max_size=5))
+def test_whatever_stands_in_a_contract_is_a_contract_or_a_list_of_problems(
+    tmp_path_factory: pytest.TempPathFactory, table: dict[str, object]
+) -> None:
+    """A malformed contract blocks its own run: it must not raise among the others."""
+    runs = tmp_path_factory.getbasetemp() / "fuzzed"
+    runs.mkdir(exist_ok=True)
+    lines = [line for line in GOOD.splitlines()[:4] if line.split(" = ")[0] not in table]
+    lines += [f"{key} = {as_toml(value)}" for key, value in table.items()]
+    rest = [] if "orchestrator" in table else GOOD.splitlines()[5:]
+
+    found = read(runs, "\n".join([*lines, *rest]).encode("utf-8", "replace"))
+
+    assert isinstance(found, Contract | BadContract)
+    if isinstance(found, BadContract):
+        assert found.problems
