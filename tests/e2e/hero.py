@@ -28,14 +28,20 @@ class Hero:
         directory: where all of it is.
         sections: of ``hero.toml``, as TOML values by section and key.
         environment: where the secrets stand.
+        name: of its configuration and its log; a second Hero on the same database has another one.
     """
 
     def __init__(
-        self, directory: Path, sections: Mapping[str, Mapping[str, str]], environment: Mapping[str, str]
+        self,
+        directory: Path,
+        sections: Mapping[str, Mapping[str, str]],
+        environment: Mapping[str, str],
+        *,
+        name: str = "hero",
     ) -> None:
         self.directory = directory
         self.port = free_port()
-        self.log_file = directory / "hero.log"
+        self.log_file = directory / f"{name}.log"
         self.database = directory / "hero.db"
         self._environment = {**os.environ, **environment}
         self._process: subprocess.Popen[bytes] | None = None
@@ -49,7 +55,8 @@ class Hero:
             "posts_per_minute": "200",
         }
         table = {**sections, "bot": {**bot, **sections.get("bot", {})}}
-        (directory / "hero.toml").write_text(to_toml(table))
+        self._configuration = directory / f"{name}.toml"
+        self._configuration.write_text(to_toml(table))
 
     def write_contract(self, run_id: str, text: str) -> None:
         (self.directory / "runs" / f"{run_id}.toml").write_text(text)
@@ -60,7 +67,7 @@ class Hero:
         self._life_begins_at = len(self.log)
         with self.log_file.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, *program, "--config", str(self.directory / "hero.toml")],
+                [sys.executable, *program, "--config", str(self._configuration)],
                 cwd=ROOT,
                 env={**self._environment, **(variables or {})},
                 stdin=subprocess.DEVNULL,

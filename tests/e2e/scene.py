@@ -11,13 +11,13 @@ import json
 import shlex
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tests.e2e.hero import Hero, to_toml
-from tests.fakes.github import FakeGitHub
+from tests.fakes.github import FakeGitHub, Stall
 from tests.fakes.github_world import Comment
 from tests.fakes.iris_cluster import IrisCluster
 from tests.fakes.slack import FakeSlack
@@ -75,7 +75,7 @@ class Scene:
         self.slack.allow_mentions(f"<@{DRI}>")
         self.github.add_user(DRI_LOGIN, permission="write")
         self.github.add_user(OTHER_LOGIN, permission="write")
-        self.hero = Hero(self._directory, self._sections(), self.secrets | self.cluster.env)
+        self.hero = Hero(self._directory, self.sections(), self.secrets | self.cluster.env)
         self.hero.write_contract(self.run_id, self.contract())
         return self
 
@@ -87,8 +87,9 @@ class Scene:
         self.hero.kill()
         self.github.stop()
         await self.slack.__aexit__(kind, error, trace)
-        if self.cluster.state(self.job_id) in {"PENDING", "BUILDING", "RUNNING"}:
-            self.cluster.rpc("TerminateJob", {"jobId": self.job_id})
+        with suppress(OSError):  # a test may have ended the cluster, and its jobs with it
+            if self.cluster.state(self.job_id) in {"PENDING", "BUILDING", "RUNNING"}:
+                self.cluster.rpc("TerminateJob", {"jobId": self.job_id})
 
     @property
     def secrets(self) -> dict[str, str]:
@@ -98,7 +99,8 @@ class Scene:
             "HERO_GITHUB__TOKEN": self.github.token,
         }
 
-    def _sections(self) -> dict[str, dict[str, str]]:
+    def sections(self) -> dict[str, dict[str, str]]:
+        """Return Hero's configuration, but for what every Hero of the tests has."""
         return {
             "slack": {
                 "channel": f'"{CHANNEL}"',
@@ -231,6 +233,11 @@ class Scene:
 
     async def until_live_status(self) -> None:
         await self.hero.until(lambda: self.said_on_github("hero:delivery=" + self.run_id + "/live"), 20, "live status")
+
+    def let_github_hang(self) -> None:
+        """Answer nothing on GitHub any more."""
+        for depth in range(1, 9):
+            self.github.fail("*", "/*" * depth, Stall(), times=10_000)
 
     # Hero's own books
 
