@@ -2,12 +2,13 @@
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.alarm import Alarm
 from bot.channels.ports import Receive
@@ -100,6 +101,13 @@ class Desk:
 
     def has_sent(self, count: int) -> bool:
         return len(self.channel.sends) == count
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Draw no tracebacks: that costs more than the tests."""
+    with capture_logs():
+        yield
 
 
 @pytest.fixture

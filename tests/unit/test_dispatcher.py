@@ -1,12 +1,13 @@
 """Events from outside become decisions: each once, in one transaction, whatever arrives twice, at once or broken."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 import bot.dispatcher
 from bot.contracts import BadContract
@@ -129,6 +130,13 @@ class Desk:
 
     async def answers(self, channel: ChannelName = SLACK) -> list[str]:
         return [update.headline for update in await self.told(channel) if update.kind is UpdateKind.ANSWER]
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Draw no tracebacks: that costs more than the tests."""
+    with capture_logs():
+        yield
 
 
 @pytest.fixture

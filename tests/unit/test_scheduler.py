@@ -2,13 +2,14 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from structlog.testing import capture_logs
 
 from bot.clock import SystemClock
 from bot.errors import LeaseLostError
@@ -76,6 +77,13 @@ async def tick(clock: FakeClock, delta: timedelta) -> None:
     """Let time pass, and the guardian look once."""
     clock.advance(delta)
     await settle()
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Draw no tracebacks: that costs more than the tests."""
+    with capture_logs():
+        yield
 
 
 @pytest.fixture
