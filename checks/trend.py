@@ -15,6 +15,7 @@ The state is a small value (``Level``); each row costs the same however long the
 """
 
 import math
+from bisect import bisect_left
 from collections import deque
 from dataclasses import dataclass
 from itertools import pairwise
@@ -27,7 +28,10 @@ _PAST = 48
 _FEWEST = 8
 """With fewer rows there is no expected level yet."""
 _NEWEST = 16
-"""While the curve falls, the median of so few newest rows is nearer to it than that of all."""
+"""While the curve falls, the median of so few newest rows is nearer to it than that of all, and the fall since so many
+rows before is taken to go on, where rows are evenly spaced …"""
+_MOST_FALL = 0.25
+"""… for this share of the limit at most: curves flatten."""
 _BLOCK = 8
 """Rows whose median is one level of the life so far (``Rule.looks_back``), at first …"""
 _LEVELS = 32
@@ -153,6 +157,8 @@ class Tracker:
         self.episodes: list[Stretch] = []
         self._expected: float | None = None
         self._noise = 0.0
+        self._fall = 0.0
+        self._half = 0
         self._stale = 0
 
     def memory(self) -> Level:
@@ -194,7 +200,7 @@ class Tracker:
             if self.stretch is not None:
                 self._lengthen(step, _TOP)
             return
-        expected = self._level(step)
+        expected = self._expected_at(step)
         if expected is None:
             self._remember(step, value)
             return
@@ -226,12 +232,13 @@ class Tracker:
         self.run_steps.append(step)
         before = self.stretch
         if before is None:
-            expected = self._expected or 0.0
-            before = Stretch(first_step=step, last_step=step, rows=0, expected=expected, top=value, level=value)
+            before = Stretch(first_step=step, last_step=step, rows=0, expected=0.0, top=value, level=value)
+        expected = before.expected if self.is_open else (self._expected_at(step) or 0.0)
         self.stretch = before.model_copy(
             update={
                 "last_step": step,
                 "rows": before.rows + 1,
+                "expected": expected,
                 "top": max(before.top, value) if value < _TOP or before.top == _TOP else before.top,
             }
         )
@@ -320,21 +327,35 @@ class Tracker:
             self.levels = [(one + other) / 2 for one, other in zip(self.levels[::2], self.levels[1::2], strict=True)]
             self.stride *= 2
 
-    def _level(self, step: int) -> float | None:
+    def _expected_at(self, step: int) -> float | None:
         """Return ln of the expected level at this step; None while too few rows are known."""
         if len(self.past) < self.rule.fewest:
             return None
         if self._expected is None or (self._stale >= _REFRESH and self.stretch is None):
             past = list(self.past)
             if not self.rule.looks_back:
-                kept = sum(each >= step / 2 for each in self.steps)
-                past = past[-max(self.rule.fewest, kept) :]
-            self._expected = min(median(past), median(past[-_NEWEST:]))
+                recent = len(past) - bisect_left(self.steps, step / 2)
+                past = past[-max(self.rule.fewest, recent) :]
             self._noise = _SIGMA * median([abs(b - a) for a, b in pairwise(past)])
+            self._expected = median(past)
+            self._fall, self._half = 0.0, min(_NEWEST, len(past) // 2)
+            if not self.rule.looks_back:
+                self._follow(past)
             if len(self.levels) >= _FEWEST_LEVELS:
                 self._expected = min(self._expected, sorted(self.levels)[int(_LOW_SHARE * len(self.levels))])
             self._stale = 0
-        return self._expected
+        rows_on = self._half / 2 + len(self.run)
+        return self._expected - min(self._fall * rows_on, math.log(self.rule.factor) * _MOST_FALL)
+
+    def _follow(self, past: list[float]) -> None:
+        """Follow a falling curve: its level is that of the newest rows, and it goes on falling for a while."""
+        newest = median(past[-self._half :])
+        before = median(past[-2 * self._half : -self._half])
+        self._expected = min(median(past), newest)
+        used = list(self.steps)[-2 * self._half :]
+        gaps = [b - a for a, b in pairwise(used)]
+        if before - newest > self._noise and max(gaps) <= 2 * min(gaps):
+            self._fall = (before - newest) / self._half
 
     def _rewind(self, step: int) -> None:
         """Go back to a step: what was logged from there on belongs to an execution that is gone."""
