@@ -7,12 +7,14 @@ import hashlib
 from datetime import datetime
 
 from bot.actions.relaunch import NoPlan
+from bot.model.action import StepName
 from bot.model.durations import say_duration
 from bot.model.event import RunChecked
 from bot.model.incident import Incident, News, open_incident
 from bot.model.plan import Request
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import RunState
+from bot.model.snapshot import Snapshot
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId
 from bot.model.verdict import Fail, Judgement, Severity
@@ -32,7 +34,8 @@ def decide_checked(
     at = event.snapshot.at
     picture = observe(record, event.snapshot, context, shape)
     after = _with(record, picture)
-    incidents, news = _incidents(after, event.judgements, at)
+    judgements = tuple(each for each in event.judgements if not _is_own_stop(record, event.snapshot, each))
+    incidents, news = _incidents(after, judgements, at)
     after = after.model_copy(update={"incidents": incidents})
     look = Look(context, after, event.snapshot, picture, make_plan, at)
     told = [*_greet(context, after, picture, at), *_warn_in_time(look), *_tell_incidents(context, after, news, at)]
@@ -60,6 +63,14 @@ def decide_checked(
         tell=tuple(told),
         audit=asking.audit,
     )
+
+
+def _is_own_stop(record: Record, seen: Snapshot, judgement: Judgement) -> bool:
+    """Whether the end that a check found is what Hero itself was told to do: that is told as the relaunch goes on."""
+    action = record.active_action
+    if judgement.check != JOB_ENDED or action is None or action.record(StepName.STOP) is None:
+        return False
+    return action.plan.stop is not None and seen.job is not None and seen.job.instance_id == action.plan.instance
 
 
 def _with(record: Record, picture: Seen) -> Record:

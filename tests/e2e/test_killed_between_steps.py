@@ -139,6 +139,7 @@ def _assert_one_new_life(scene: Scene) -> None:
     (job,) = scene.listed()
     assert job["state"] == "JOB_STATE_RUNNING"
     assert scene.lives == 2
+    assert not scene.said_on_slack("ended it on purpose")  # it was Hero that stopped it, where it was stopped
     assert scene.ask_database("SELECT count(*), min(state) FROM actions") == [(1, "done")]
     assert scene.slack.mistakes == []
     assert scene.github.mistakes == ()
