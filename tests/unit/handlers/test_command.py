@@ -153,7 +153,8 @@ def test_a_relaunch_is_only_noted_and_the_run_checked_at_once() -> None:
     assert answered.check_now == RUN
     assert answered.decision.run is not None
     assert answered.decision.run.relaunch_wanted_by == "bob"
-    assert not (answered.decision.actions or answered.decision.requests)
+    assert not (answered.decision.actions)
+    assert not (answered.decision.requests)
 
 
 def test_a_relaunch_that_is_asked_for_already_is_not_asked_twice() -> None:

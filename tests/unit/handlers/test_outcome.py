@@ -201,4 +201,6 @@ def test_nothing_is_told_twice_of_an_action_that_did_not_move() -> None:
 
     decision = moves(action, action)
 
-    assert not (decision.tell or decision.audit or decision.instances)
+    assert not (decision.tell)
+    assert not (decision.audit)
+    assert not (decision.instances)
