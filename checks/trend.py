@@ -213,7 +213,7 @@ class Tracker:
         else:
             self._flush()
             self._remember(step, value)
-            self.rate -= _FORGET * self.rate
+            self.rate -= self._weight() * self.rate
 
     def _go_on(self, step: int, value: float, excess: float, limit: float) -> None:
         """Take in a row of an open episode; it closes at half its limit, so that wobbling does not close it."""
@@ -288,13 +288,17 @@ class Tracker:
         rows = max(self.rule.rows, math.ceil(math.log(_CHANCE) / math.log(rate)))
         return rows * (self.rule.warmup_patience if self._is_young(step) else 1)
 
+    def _weight(self) -> float:
+        """Return what one row counts in the rate of high rows: all alike at first, then the newer ones more."""
+        return max(_FORGET, 1 / (1 + self.seen))
+
     def _is_young(self, step: int) -> bool:
         return self.first_step is not None and step - self.first_step < self.rule.warmup_steps
 
     def _flush(self) -> None:
         """Take a stretch that did not count back into normal life: this series does that."""
         for step, value in zip(self.run_steps, self.run, strict=True):
-            self.rate += _FORGET * (1 - self.rate)
+            self.rate += self._weight() * (1 - self.rate)
             if value < _TOP:
                 self._remember(step, value)
         self._drop()

@@ -2,7 +2,7 @@
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ from tests.fakes.clock import START
 from tests.fakes.snapshots import job, later, snapshot
 from tests.unit.checks.story import verdicts
 
-SCHEDULES = {
+SCHEDULES: dict[str, Callable[[float], float]] = {
     "power": lambda share: 2.0 + 8.0 / (1 + 2_000 * share) ** 0.4,
     "exponential": lambda share: 1.5 + 9.0 * math.exp(-12 * share),
     "plateau": lambda share: 6.0 if share < 0.3 else 1.5 + 4.5 * math.exp(-9 * (share - 0.3)),
