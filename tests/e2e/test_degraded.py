@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.e2e.hero import ROOT, Hero
-from tests.e2e.scene import CHANNEL, DRI, HARM_AT, Scene
+from tests.e2e.scene import CHANNEL, DRI, RESUMED_FROM, Scene
 from tests.fakes.iris_cluster import IrisCluster
 
 STOP_WITHIN_S = 10.0
@@ -39,7 +39,7 @@ async def test_github_that_hangs_delays_nobody_on_slack(tmp_path: Path, iris_clu
         scene.hero.start()
         await scene.hero.until(lambda: scene.said_on_slack("Hero watches this run"), 20, "Slack is told")
         await scene.hero.until(lambda: scene.github.requests, 10, "GitHub is asked")
-        await scene.until_step(HARM_AT - 1)
+        await scene.until_step(RESUMED_FROM)
 
         answer = await scene.slack.slash(DRI, CHANNEL, "/hero", "status no-github")
         assert answer.acked
@@ -60,7 +60,7 @@ async def test_a_controller_that_is_gone_is_shown_as_unknown_and_nothing_is_prop
         scene.launch()
         scene.hero.start()
         await scene.told("Hero watches this run")
-        await scene.until_step(HARM_AT - 1)
+        await scene.until_step(RESUMED_FROM)
 
         await asyncio.to_thread(cluster.kill)
         sql = "SELECT json_extract(value, '$.gaps') FROM runs WHERE json_extract(value, '$.gaps') LIKE '%jobs%'"

@@ -124,7 +124,7 @@ async def _until_asked(scene: Scene, program: tuple[str, ...] = PROGRAM, *, is_a
     scene.hero.start(program)
     if is_alive:
         await scene.told("Hero watches this run")
-        await scene.until_step(34)
+        await scene.until_step(RESUMED_FROM)
         await scene.slack.slash(DRI, CHANNEL, "/hero", f"relaunch {scene.run_id}")
     await scene.hero.until(lambda: scene.said_on_slack("may Hero relaunch"), 40, "R1 is asked")
 
