@@ -4,11 +4,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 import hypothesis.strategies as st
+import pytest
 from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from bot.actions.relaunch import NoPlan
-from bot.model.action import Action
+from bot.model.action import Action, StepName
 from bot.model.event import RunChecked
 from bot.model.incident import Acknowledged, Incident, Open, Resolved, open_incident
 from bot.model.job import JobState
@@ -31,6 +32,7 @@ from bot.model.verdict import (
 )
 from checks import CHECKS
 from checks.check import judge_all
+from handlers.asking import NEVER_BLINDLY
 from handlers.checked import decide_checked
 from handlers.context import Context
 from tests.fakes.clock import START
@@ -50,7 +52,7 @@ from tests.fakes.snapshots import (
 )
 from tests.unit.handlers.scene import ADA, EVERYWHERE, context, kinds, planner, shape
 
-ENDED, REPEATED, STALLED = CheckId("job.ended"), CheckId("job.repeated"), CheckId("progress.stalled")
+ENDED, STALLED = CheckId("job.ended"), CheckId("progress.stalled")
 SAVED = (checkpoint(100, saved_at=START), checkpoint(200, saved_at=START))
 FAILED_JOB = failed_job(137)
 RUNNING = snapshot(jobs=job(), metrics=[row(210, loss=2.5)], checkpoints=SAVED)
@@ -472,15 +474,32 @@ def test_while_an_action_is_under_way_nothing_is_asked_and_the_live_status_keeps
     assert decision.run.state is RunState.RELAUNCHING
 
 
-def test_the_same_failure_again_and_again_is_escalated_and_not_asked_about() -> None:
-    """Field report R50."""
+@pytest.mark.parametrize("grave", sorted(NEVER_BLINDLY))
+def test_what_a_blind_relaunch_would_make_worse_is_escalated_and_not_asked_about(grave: CheckId) -> None:
+    """Field report R50, and the numerical faults that would only come back."""
     known = watched()
 
-    decision = check(known, FAILED, fails(), fails(REPEATED, is_recoverable=False))
+    decision = check(known, FAILED, fails(), fails(grave, is_recoverable=False))
 
     assert decision.requests == ()
     assert set(kinds(decision)) == {UpdateKind.FAILED, UpdateKind.INCIDENT_OPENED}
     assert all(t.update.asked == ADA for t in decision.tell if t.update.kind is not UpdateKind.LIVE_STATUS)
+
+
+def test_the_job_that_hero_itself_stops_is_no_incident_and_one_that_others_stop_is() -> None:
+    known = watched()
+    known = after(known, check(known, RUNNING, fails(STALLED)))
+    granted = known.requests[0].model_copy(update={"state": RequestState.GRANTED})
+    grant = Grant(request=1, run_id=RUN, digest=granted.digest, by=ADA, at=AT, expires_at=later(60))
+    action = Action(number=1, run_id=RUN, plan=granted.plan, grant=grant)
+    stopping = known.model_copy(update={"requests": (granted,), "actions": (action.begun(StepName.STOP, AT),)})
+    killed = snapshot(later(5), jobs=job(JobState.KILLED, finished_at=later(4)), checkpoints=SAVED)
+
+    by_hero = check(stopping, killed, fails(is_recoverable=False), fails(STALLED))
+    by_others = check(known, killed, fails(is_recoverable=False), fails(STALLED))
+
+    assert by_hero.tell == ()
+    assert UpdateKind.FAILED in kinds(by_others)
 
 
 def test_a_decided_request_of_an_incident_is_not_put_again() -> None:
