@@ -173,6 +173,25 @@ def log(
 
 
 @app.command()
+def explain(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    config: Config = None,
+    check: Annotated[str | None, typer.Option("--check", metavar="ID", help="Only this check.")] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="A past minute; by default now.")] = None,
+    as_json: Json = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Say what each check saw and concluded, and why it told you or did not."""
+
+    def call() -> None:
+        from bot.commands.explain import explain as explain_run
+
+        explain_run(config, run, check=check, at=at, as_json=as_json)
+
+    _end(context, call)
+
+
+@app.command()
 def classify(
     context: typer.Context,
     files: Annotated[

@@ -14,7 +14,10 @@ from bot.model.contract import Contract
 from bot.model.reading import Gap
 from bot.model.snapshot import Snapshot, Source
 from bot.model.value import CheckId, Value
-from bot.model.verdict import Fail, Finding, Judgement, Pass, Severity, UnknownVerdict, Verdict
+from bot.model.verdict import Fail, Finding, Judgement, Pass, Patience, Severity, UnknownVerdict, Verdict
+
+AT_ONCE = Patience()
+"""Opened by the first look that fails, closed by the first that passes."""
 
 BROKEN = CheckId("monitor.check_broken")
 """The finding that a check itself raised: our bug, told as such and apart from the run's health."""
@@ -39,6 +42,8 @@ class Check[L: Value, M: Value]:
     memory: M
     """What it remembers before it was ever called."""
     judge: Callable[[Snapshot, Contract, L, M], tuple[Verdict, M]]
+    patience: Patience = AT_ONCE
+    """How many looks open and close its incidents."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +79,7 @@ def judge_all(
         except Exception as error:  # noqa: BLE001 - one of the four borders: a check's run
             verdict = UnknownVerdict(reason=Gap.BROKEN, detail=f"the check raised {type(error).__name__}")
             broken.append(Broken(check.id, "".join(traceback.format_exception(error))))
-        judgements.append(Judgement(check=check.id, verdict=verdict))
+        judgements.append(Judgement(check=check.id, verdict=verdict, patience=check.patience))
     judgements.append(Judgement(check=BROKEN, verdict=_about_ourselves(tuple(broken))))
     return Judged(tuple(judgements), kept, tuple(broken))
 

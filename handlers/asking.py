@@ -79,7 +79,7 @@ def _incident_to_ask_about(record: Record) -> Incident | None:
     Source: manage-hero-run, "Repeated recoverable failures" (escalate instead of blindly relaunching) and "Numerical
     instability" (do not relaunch as if it were infrastructure).
     """
-    alive = [i for i in record.incidents if not i.is_resolved]
+    alive = [i for i in record.incidents if i.is_open]
     if any(i.check in NEVER_BLINDLY for i in alive):
         return None
     settled = {r.incident for r in record.requests if r.state is not RequestState.VOID}
@@ -131,7 +131,7 @@ def _why_needless(look: Look, request: Request) -> str:
         return "the job was launched again by another hand"
     if job is not None and job.state is JobState.SUCCEEDED:
         return "the job has succeeded"
-    still_open = {i.number for i in look.record.incidents if not i.is_resolved}
+    still_open = {i.number for i in look.record.incidents if i.is_open}
     if request.incident is not None and request.incident not in still_open:
         return f"what it was asked for is over: I{request.incident}"
     return ""

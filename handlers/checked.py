@@ -10,21 +10,25 @@ from bot.actions.relaunch import NoPlan
 from bot.model.action import StepName
 from bot.model.durations import say_duration
 from bot.model.event import RunChecked
-from bot.model.incident import Incident, News, open_incident
+from bot.model.incident import Incident, News
 from bot.model.plan import Request
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import RunState
 from bot.model.snapshot import Snapshot
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId
-from bot.model.verdict import Fail, Judgement, Severity
+from bot.model.verdict import Judgement, Severity
 from bot.render.words import say_time
 from handlers import tellings
 from handlers.asking import Look, MakePlan, ask
 from handlers.context import Context
+from handlers.explained import verdict_changes
+from handlers.news import Changes, changes_after
 from handlers.observed import Seen, observe
 
 JOB_ENDED = CheckId("job.ended")
+_STORM = 4
+"""From so many new findings at one check on, they are told as one."""
 
 
 def decide_checked(
@@ -35,10 +39,10 @@ def decide_checked(
     picture = observe(record, event.snapshot, context, shape)
     after = _with(record, picture)
     judgements = tuple(each for each in event.judgements if not _is_own_stop(record, event.snapshot, each))
-    incidents, news = _incidents(after, judgements, at)
-    after = after.model_copy(update={"incidents": incidents})
+    changes = changes_after(after, judgements, at)
+    after = after.model_copy(update={"incidents": changes.incidents})
     look = Look(context, after, event.snapshot, picture, make_plan, at)
-    told = [*_greet(context, after, picture, at), *_warn_in_time(look), *_tell_incidents(context, after, news, at)]
+    told = [*_greet(context, after, picture, at), *_warn_in_time(look), *_tell_incidents(context, after, changes, at)]
     told.extend(_tell_arrival(context, record, after, at))
     milestone, milestone_told = _milestone(context, record, after, at)
     told.extend(milestone_told)
@@ -57,7 +61,8 @@ def decide_checked(
     return Decision(
         run=run,
         instances=picture.instances,
-        incidents=tuple(incident for incident, _ in news),
+        incidents=tuple(c.incident for c in changes.changes if c.incident not in record.incidents),
+        verdicts=verdict_changes(record, event, changes),
         requests=asking.requests,
         memories=event.memories,
         tell=tuple(told),
@@ -83,44 +88,29 @@ def _merge_requests(before: tuple[Request, ...], changed: tuple[Request, ...]) -
     return tuple(by_number[number] for number in sorted(by_number))
 
 
-def _incidents(
-    record: Record, judgements: tuple[Judgement, ...], at: datetime
-) -> tuple[tuple[Incident, ...], tuple[tuple[Incident, News], ...]]:
-    """Return the incidents after the verdicts, and those that changed with what is new about each."""
-    left = {incident.number: incident for incident in record.incidents}
-    news: list[tuple[Incident, News]] = []
-    number = record.next_incident
-    for judgement in judgements:
-        for incident in [i for i in left.values() if i.check == judgement.check]:
-            after, what = incident.after(judgement.verdict, at)
-            if after != incident:
-                left[incident.number] = after
-                news.append((after, what))
-        if isinstance(judgement.verdict, Fail):
-            finding = judgement.verdict.finding
-            if not any(i.check == finding.check and i.key == finding.key and not i.is_resolved for i in left.values()):
-                opened = open_incident(number, record.run_id, finding, at)
-                left[number] = opened
-                news.append((opened, News.OPENED))
-                number += 1
-    return tuple(left.values()), tuple(news)
-
-
-def _tell_incidents(
-    context: Context, record: Record, news: tuple[tuple[Incident, News], ...], at: datetime
-) -> list[Telling]:
+def _tell_incidents(context: Context, record: Record, changes: Changes, at: datetime) -> list[Telling]:
+    """Tell what is new; many findings that open at once are one message, but a failure always stands by itself."""
     told: list[Telling] = []
-    for incident, what in news:
-        match what:
+    opened: list[Incident] = []
+    for change in changes.changes:
+        incident = change.incident
+        match change.news:
+            case News.OPENED if incident.check == JOB_ENDED and incident.finding.severity is Severity.CRITICAL:
+                told.append(tellings.incident_opened(context, record, incident, at, is_failure=True))
             case News.OPENED:
-                is_failure = incident.check == JOB_ENDED and incident.finding.severity is Severity.CRITICAL
-                told.append(tellings.incident_opened(context, record, incident, at, is_failure=is_failure))
+                opened.append(incident)
             case News.WORSE:
                 told.append(tellings.incident_worse(context, record, incident, at))
+            case News.SILENCE_ENDED:
+                told.append(tellings.silence_ended(context, record, incident, at))
             case News.RESOLVED:
                 told.append(tellings.incident_resolved(context, record, incident, at))
-            case News.NOTHING_NEW:
+            case _:
                 pass
+    if len(opened) >= _STORM:
+        told.append(tellings.storm(context, record, tuple(opened), at))
+    else:
+        told.extend(tellings.incident_opened(context, record, i, at, is_failure=False) for i in opened)
     return told
 
 

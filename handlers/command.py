@@ -3,12 +3,12 @@
 import hashlib
 import shlex
 from collections.abc import Callable, Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bot.model.audit import AuditEntry
-from bot.model.durations import say_duration
+from bot.model.durations import parse_duration, say_duration
 from bot.model.event import Commanded
-from bot.model.incident import Acknowledged
+from bot.model.incident import Acknowledged, Incident, Silenced
 from bot.model.person import Person, Standing
 from bot.model.reading import Reading
 from bot.model.record import Decision, Record, Telling
@@ -18,6 +18,7 @@ from bot.model.verdict import Severity
 from bot.render.words import STATE_WORDS, say_time, standing_facts
 from handlers import tellings
 from handlers.context import Context, standing_of
+from handlers.explained import explain_lines
 from handlers.gate import judge_account
 from handlers.tellings import deed
 
@@ -26,11 +27,17 @@ HELP = (
     "runs — every run, one line each",
     "incidents [RUN] — what is wrong now",
     "ack I4 — you look after an incident: no more reminders",
+    "silence I4 2h — hear nothing of an incident until then; it is still watched",
+    "explain [RUN] [CHECK] — what each check saw and concluded, and why it told you or did not",
     "relaunch [RUN] — ask the DRI for a relaunch from the newest complete checkpoint",
     "pause [RUN] / resume [RUN] — stop and start telling about a run; it is said in the status",
     "help — this list",
     "A request is decided in its thread: `approve R7` or `deny R7 because …`",
 )
+
+
+_USUAL_SILENCE = "1h"
+_LONGEST_SILENCE = timedelta(days=7)
 
 
 class Question(Value):
@@ -148,7 +155,7 @@ def _say_incidents(record: Record) -> list[str]:
         + (f", {i.state.by} looks after it" if isinstance(i.state, Acknowledged) else "")
         + f"): {i.finding.summary}"
         for i in record.incidents
-        if not i.is_resolved
+        if i.is_open
     ]
 
 
@@ -180,17 +187,54 @@ def _acknowledge(question: Question, words: tuple[str, ...]) -> Answered:
     person = _known_person(question)
     if isinstance(person, Answered):
         return person
+    incident = _open_incident(question, words)
+    if incident is None:
+        return _say(question, "Which incident? Name an open one, e.g. `ack I4`; `incidents` lists them.")
+    after = incident.model_copy(update={"state": Acknowledged(by=person.name, at=question.at)})
+    words_ = f"Thank you: {person.name} looks after I{incident.number}."
+    return _change_incident(question, after, words_, "acknowledged")
+
+
+def _silence(question: Question, words: tuple[str, ...]) -> Answered:
+    person = _known_person(question)
+    if isinstance(person, Answered):
+        return person
+    incident = _open_incident(question, words)
+    if incident is None:
+        return _say(question, "Which incident? Name an open one, e.g. `silence I4 2h`; `incidents` lists them.")
+    try:
+        length = parse_duration(words[1] if len(words) > 1 else _USUAL_SILENCE)
+    except ValueError as error:
+        return _say(question, f"{error}.")
+    if not isinstance(length, timedelta) or not timedelta() < length <= _LONGEST_SILENCE:
+        return _say(question, f"A silence lasts from a second to {say_duration(_LONGEST_SILENCE)}.")
+    until = question.at + length
+    after = incident.model_copy(update={"state": Silenced(by=person.name, at=question.at, until=until)})
+    said = f"I{incident.number} is silenced until {say_time(until, question.timezone)}; it is still watched."
+    return _change_incident(question, after, said, "silenced")
+
+
+def _open_incident(question: Question, words: tuple[str, ...]) -> Incident | None:
     wanted = words[0].upper().lstrip("I") if words else ""
-    for record in question.records:
-        for incident in record.incidents:
-            if str(incident.number) == wanted and not incident.is_resolved:
-                after = incident.model_copy(update={"state": Acknowledged(by=person.name, at=question.at)})
-                said = _say(question, f"Thank you: {person.name} looks after I{incident.number}.")
-                decision = Decision(
-                    incidents=(after,), audit=(_audit(question, record.run_id, "acknowledged", f"I{incident.number}"),)
-                )
-                return said.model_copy(update={"run_id": record.run_id, "decision": decision})
-    return _say(question, "Which incident? Name an open one, e.g. `ack I4`; `incidents` lists them.")
+    every = (incident for record in question.records for incident in record.incidents)
+    return next((i for i in every if str(i.number) == wanted and i.is_open), None)
+
+
+def _change_incident(question: Question, after: Incident, words: str, what: str) -> Answered:
+    audit = _audit(question, after.run_id, what, f"I{after.number}")
+    decision = Decision(incidents=(after,), audit=(audit,))
+    return _say(question, words).model_copy(update={"run_id": after.run_id, "decision": decision})
+
+
+def _explain(question: Question, words: tuple[str, ...]) -> Answered:
+    """Answer for the last look; ``hero explain --at`` does for any other minute."""
+    checks = tuple(word for word in words if "." in word and word not in {r.run_id for r in question.records})
+    record = _find(question, tuple(word for word in words if word not in checks))
+    if isinstance(record, Answered):
+        return record
+    wanted = tuple(change for change in record.verdicts.values() if not checks or change.check in checks)
+    lines = explain_lines(wanted, question.at, question.timezone)
+    return _say(question, f"{record.run_id}: what each check saw and concluded", lines)
 
 
 def _relaunch(question: Question, words: tuple[str, ...]) -> Answered:
@@ -289,9 +333,11 @@ COMMANDS: Mapping[str, Callable[[Question, tuple[str, ...]], Answered]] = {
     "runs": _runs,
     "incidents": _incidents,
     "ack": _acknowledge,
+    "silence": _silence,
+    "explain": _explain,
     "relaunch": _relaunch,
     "pause": _pause,
     "resume": _resume,
     "help": _help,
 }
-_CHANGING = frozenset({"ack", "relaunch", "pause", "resume"})
+_CHANGING = frozenset({"ack", "silence", "relaunch", "pause", "resume"})

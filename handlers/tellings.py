@@ -55,7 +55,7 @@ def live_status(context: Context, record: Record, at: datetime) -> Telling:
         f"I{i.number} {i.check} ({i.finding.severity}) since {say_time(i.opened_at, context.rules.timezone)}: "
         f"{i.finding.summary}"
         for i in record.incidents
-        if not i.is_resolved
+        if i.is_open
     )
     asked = record.open_request
     due = f"the next check is due within {say_duration(context.cadence)}"
@@ -67,7 +67,7 @@ def live_status(context: Context, record: Record, at: datetime) -> Telling:
         key=f"live/{at.isoformat()}",
         headline=_live_headline(record),
         severity=max(
-            (i.finding.severity for i in record.incidents if not i.is_resolved),
+            (i.finding.severity for i in record.incidents if i.is_open),
             key=lambda s: s.rank,
             default=Severity.INFO,
         ),
@@ -81,7 +81,7 @@ def live_status(context: Context, record: Record, at: datetime) -> Telling:
 
 
 def _live_headline(record: Record) -> str:
-    count = sum(not i.is_resolved for i in record.incidents)
+    count = sum(i.is_open for i in record.incidents)
     if not count:
         return "no open incident"
     return "1 open incident" if count == 1 else f"{count} open incidents"
@@ -119,6 +119,42 @@ def incident_worse(context: Context, record: Record, incident: Incident, at: dat
         evidence=(_which_since(context, incident), *finding.evidence),
         next_=finding.advice,
         asks_dri=finding.severity is Severity.CRITICAL,
+    )
+
+
+def silence_ended(context: Context, record: Record, incident: Incident, at: datetime) -> Telling:
+    """Tell that a silence has run out and the matter is still there."""
+    finding = incident.finding
+    return tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.INCIDENT_OPENED,
+        key=f"incident/{incident.number}/silence-ended/{at.isoformat()}",
+        headline=f"the silence over I{incident.number} has ended and it is still there: {finding.summary}",
+        severity=finding.severity,
+        evidence=(_which_since(context, incident), *finding.evidence),
+        next_=finding.advice,
+        asks_dri=finding.severity is Severity.CRITICAL,
+    )
+
+
+def storm(context: Context, record: Record, incidents: tuple[Incident, ...], at: datetime) -> Telling:
+    """Tell many findings that opened at one check as one message, the gravest first."""
+    ordered = sorted(incidents, key=lambda i: (-i.finding.severity.rank, i.number))
+    worst = ordered[0].finding
+    numbers = "-".join(str(i.number) for i in ordered)
+    return tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.INCIDENT_OPENED,
+        key=f"incident/{numbers}/opened",
+        headline=f"{len(ordered)} things at once, the gravest: {worst.summary}",
+        severity=worst.severity,
+        evidence=tuple(f"I{i.number} {i.check} ({i.finding.severity}): {i.finding.summary}" for i in ordered),
+        next_=worst.advice,
+        asks_dri=worst.severity is Severity.CRITICAL,
     )
 
 

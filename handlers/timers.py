@@ -71,7 +71,7 @@ def _tell_request(context: Context, record: Record, request: Request, at: dateti
 def _watch_over_the_watch(record: Record, context: Context, at: datetime, since: datetime) -> Decision:
     """Open an incident about Hero itself when a run was not checked for two cadences, and close it again."""
     verdict = _judge_silence(record, context, at, since)
-    current = next((i for i in record.incidents if i.check == UNCHECKED and not i.is_resolved), None)
+    current = next((i for i in record.incidents if i.check == UNCHECKED and i.is_open), None)
     if current is None:
         if not isinstance(verdict, Fail):
             return Decision()
@@ -124,6 +124,6 @@ def _routine_status(context: Context, record: Record, at: datetime) -> Telling:
         kind=UpdateKind.ROUTINE_STATUS,
         key=f"routine/{at.isoformat()}",
         headline=f"routine status: {standing.state}, nothing new for {say_duration(context.rules.status_every)}",
-        evidence=tuple(f"open: {i.check}: {i.finding.summary}" for i in record.incidents if not i.is_resolved),
+        evidence=tuple(f"open: {i.check}: {i.finding.summary}" for i in record.incidents if i.is_open),
         next_=f"the next check is due within {say_duration(context.cadence)}",
     )

@@ -3,6 +3,7 @@
 from bot.model.action import Action
 from bot.model.audit import AuditEntry
 from bot.model.delivery import ChannelName, Posted, Target
+from bot.model.history import VerdictChange
 from bot.model.incident import Incident
 from bot.model.plan import Request
 from bot.model.run import Instance, Run
@@ -23,6 +24,8 @@ class Record(Value):
     actions: tuple[Action, ...] = ()
     """Every granted (unfinished) one and the newest 20 others, oldest first."""
     memories: dict[CheckId, str] = {}
+    verdicts: dict[CheckId, VerdictChange] = {}
+    """Each check's last verdict on record."""
     posted: tuple[Posted, ...] = ()
     next_incident: int = 1
     """Numbers that are free in this transaction; counted over all runs, since people say ``R7`` without a run."""
@@ -71,5 +74,6 @@ class Decision(Value):
     requests: tuple[Request, ...] = ()
     actions: tuple[Action, ...] = ()
     memories: dict[CheckId, str] = {}
+    verdicts: tuple[VerdictChange, ...] = ()
     tell: tuple[Telling, ...] = ()
     audit: tuple[AuditEntry, ...] = ()

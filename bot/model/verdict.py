@@ -1,9 +1,9 @@
 """What a check concludes."""
 
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, Self
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field, model_validator
 
 from bot.model.crash import Classification
 from bot.model.reading import Gap
@@ -75,8 +75,29 @@ class NotApplicable(Value):
 type Verdict = Pass | Fail | UnknownVerdict | NotApplicable
 
 
+class Patience(Value):
+    """How many looks it takes to open an incident and to close it again: n of m to open, a row of passes to close.
+
+    Both keep one noisy look, and a value that wobbles around its limit, from waking anybody (field report R38).
+    """
+
+    fails: int = Field(default=1, ge=1)
+    """So many of the newest ``of`` looks must fail before it is told."""
+    of: int = Field(default=1, ge=1)
+    passes: int = Field(default=1, ge=1)
+    """So many looks in a row must pass before it is over."""
+
+    @model_validator(mode="after")
+    def _can_be_met(self) -> Self:
+        if self.fails > self.of:
+            msg = f"{self.fails} of {self.of} looks can't fail"
+            raise ValueError(msg)
+        return self
+
+
 class Judgement(Value):
     """One check's verdict in one snapshot."""
 
     check: CheckId
     verdict: Verdict
+    patience: Patience = Patience()

@@ -1,14 +1,16 @@
 """What is remembered of a run: load it as a Record, save what a handler decided."""
 
 import json
+from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, Table, and_, case, or_, select
+from sqlalchemy import Select, Table, and_, case, delete, func, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import StoreError
 from bot.model.action import Action, ActionState
 from bot.model.audit import AuditEntry
+from bot.model.history import VerdictChange
 from bot.model.incident import Incident
 from bot.model.plan import Request, RequestState
 from bot.model.record import Decision, Record
@@ -16,8 +18,8 @@ from bot.model.run import Instance, Run
 from bot.model.value import RunId, Value
 from bot.redaction import Redactor
 from bot.store import ledger
-from bot.store.rows import from_json, incident_to_json, insert_once, to_json, upsert
-from bot.store.tables import actions, audit, counters, incidents, instances, memories, requests, runs
+from bot.store.rows import from_json, incident_to_json, insert_once, to_json, upsert, verdict_to_json
+from bot.store.tables import actions, audit, counters, incidents, instances, memories, requests, runs, verdicts
 
 _INSTANCES = 50
 _DECIDED = 20
@@ -27,6 +29,23 @@ async def find(connection: AsyncConnection, run_id: RunId) -> Record | None:
     """Return everything remembered of a run, None when it was never stored."""
     stored = (await connection.execute(select(runs.c.value).where(runs.c.run_id == run_id))).scalar()
     return None if stored is None else await _record(connection, from_json(Run, stored))
+
+
+async def verdicts_at(connection: AsyncConnection, run_id: RunId, at: datetime | None) -> tuple[VerdictChange, ...]:
+    """Return each check's verdict as it stood at a moment, None for now: the last change until then."""
+    where = [verdicts.c.run_id == run_id]
+    if at is not None:
+        where.append(verdicts.c.at <= at)
+    newest = select(func.max(verdicts.c.number)).where(*where).group_by(verdicts.c.check_id)
+    wanted = select(verdicts.c.value).where(verdicts.c.number.in_(newest)).order_by(verdicts.c.check_id)
+    return await _values(connection, VerdictChange, wanted)
+
+
+async def prune_verdicts(connection: AsyncConnection, before: datetime) -> int:
+    """Forget changes of verdicts before then, but for each check's last one."""
+    newest = select(func.max(verdicts.c.number)).group_by(verdicts.c.run_id, verdicts.c.check_id)
+    old = delete(verdicts).where(verdicts.c.at < before, verdicts.c.number.not_in(newest))
+    return (await connection.execute(old)).rowcount
 
 
 async def get(connection: AsyncConnection, run_id: RunId) -> Record:
@@ -57,6 +76,7 @@ async def _record(connection: AsyncConnection, run: Run) -> Record:
         requests=await _live_and_newest(connection, Request, requests, run_id, RequestState.OPEN),
         actions=await _live_and_newest(connection, Action, actions, run_id, ActionState.GRANTED),
         memories={check: memory for check, memory in await connection.execute(remembered)},  # noqa: C416 - as above
+        verdicts={change.check: change for change in await verdicts_at(connection, run_id, None)},
         posted=await ledger.of_run(connection, run_id),
         next_incident=free.get("incident", 1),
         next_request=free.get("request", 1),
@@ -114,6 +134,9 @@ async def save(connection: AsyncConnection, decision: Decision, run_id: RunId | 
     for check_id, memory in decision.memories.items():
         row = {"run_id": run_id, "check_id": check_id, "memory": _clean_memory(memory, redactor)}
         await upsert(connection, memories, row)
+    for change in decision.verdicts:
+        row = {"run_id": change.run_id, "check_id": change.check, "at": change.at}
+        await connection.execute(insert(verdicts), row | {"value": verdict_to_json(change, redactor)})
     for entry in decision.audit:
         await _write_audit(connection, entry, redactor)
     return is_granted

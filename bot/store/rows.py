@@ -11,11 +11,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import StoreError
 from bot.model.action import Action
 from bot.model.event import Inbound
+from bot.model.history import VerdictChange
 from bot.model.incident import Incident
 from bot.model.plan import Request
 from bot.model.run import Instance, Run
 from bot.model.update import Update
 from bot.model.value import Value
+from bot.model.verdict import Fail
 from bot.redaction import Redactor
 
 _TEXTS: dict[type[Value], tuple[str, ...]] = {
@@ -45,6 +47,17 @@ def incident_to_json(incident: Incident, redactor: Redactor) -> Any:
     # A classification's texts have a greatest length, and a mark may be longer than the secret it hides.
     clean["crash"] = _no_longer(dump["finding"]["crash"], clean["crash"])
     return dump | {"finding": clean}
+
+
+def verdict_to_json(change: VerdictChange, redactor: Redactor) -> Any:
+    """As ``to_json``; ids stay as they are."""
+    dump = to_json(change, redactor)
+    clean = redactor.value(dump["verdict"])
+    if isinstance(change.verdict, Fail):
+        finding = dump["verdict"]["finding"]
+        clean["finding"] |= {"check": finding["check"], "key": finding["key"]}
+        clean["finding"]["crash"] = _no_longer(finding["crash"], clean["finding"]["crash"])
+    return dump | {"verdict": clean, "seen": redactor.text(change.seen)}
 
 
 def payload_to_json(payload: Inbound, redactor: Redactor) -> Any:

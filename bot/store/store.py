@@ -25,6 +25,7 @@ from bot.model.action import Action
 from bot.model.audit import AuditEntry
 from bot.model.delivery import ChannelName, Delivery, Posted, SendOutcome
 from bot.model.event import Inbound, InboxEvent
+from bot.model.history import VerdictChange
 from bot.model.record import Record
 from bot.model.run import Run
 from bot.model.value import RunId
@@ -246,7 +247,8 @@ class Store:
         """Forget what was handled or sent before then, and never what is younger than ``KEEP``; return how much."""
         before = min(before, self._clock.now() - KEEP)
         async with self._write() as connection:
-            return await inbox.prune(connection, before) + await outbox.prune(connection, before)
+            forgotten = await inbox.prune(connection, before) + await outbox.prune(connection, before)
+            return forgotten + await records.prune_verdicts(connection, before)
 
     async def probe(self) -> None:
         """Find out whether something can be written now; raises as ``transaction`` does."""
@@ -287,6 +289,11 @@ class Store:
         """Return the newest entries, of one run or of all, the oldest of them first."""
         async with self._read() as connection:
             return await records.read_audit(connection, run_id, limit)
+
+    async def verdicts_at(self, run_id: RunId, at: datetime) -> tuple[VerdictChange, ...]:
+        """Return what each check had concluded at a moment."""
+        async with self._read() as connection:
+            return await records.verdicts_at(connection, run_id, at)
 
     async def counts(self) -> dict[str, int]:
         """Return how much waits and how much failed, for status and health."""

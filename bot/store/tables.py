@@ -80,6 +80,18 @@ incidents = Table(
     Index("incidents_by_run", "run_id", "is_resolved"),
 )
 
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("run_id", ForeignKey("runs.run_id"), nullable=False),
+    Column("check_id", String, nullable=False),
+    Column("at", UtcDateTime, nullable=False),
+    Column("value", JSON, nullable=False),
+    Index("verdicts_by_check", "run_id", "check_id", "number"),
+)
+"""Every change of a check's verdict, so that any past minute can be explained."""
+
 requests = Table(
     "requests",
     metadata,

@@ -24,8 +24,8 @@ from tests.fakes.decisions import RUN
 NEXT = """
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "0003"
+down_revision = "0002"
 branch_labels = None
 depends_on = None
 
@@ -51,7 +51,7 @@ def add_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str = "
     """Let Hero know one migration more than it does."""
     folder = tmp_path / "newer" / "migrations"
     shutil.copytree(Path(upgrades.__file__).with_name("migrations"), folder)
-    (folder / "versions" / "v0002_notes.py").write_text(NEXT.format(then=then), encoding="utf-8")
+    (folder / "versions" / "v0003_notes.py").write_text(NEXT.format(then=then), encoding="utf-8")
     monkeypatch.setattr(upgrades, "__file__", str(folder.with_name("upgrade.py")))
 
 
@@ -85,10 +85,10 @@ def test_a_copy_is_put_aside_before_a_database_is_upgraded(
 
     copy = upgrade(file)
 
-    assert copy == file.with_name("hero.db.0001-20261129T030000Z.backup")
+    assert copy == file.with_name("hero.db.0002-20261129T030000Z.backup")
     assert ask(copy, "SELECT run_id FROM runs") == [(RUN,)]
-    assert ask(copy, "SELECT version_num FROM alembic_version") == [("0001",)]
-    assert ask(file, "SELECT version_num FROM alembic_version") == [("0002",)]
+    assert ask(copy, "SELECT version_num FROM alembic_version") == [("0002",)]
+    assert ask(file, "SELECT version_num FROM alembic_version") == [("0003",)]
     assert ask(file, "SELECT run_id FROM runs") == [(RUN,)]
     assert not list(tmp_path.glob("*.partial"))
 
@@ -101,7 +101,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
     with pytest.raises(StoreError, match="no such table: nowhere"):
         upgrade(file)
 
-    assert ask(file, "SELECT version_num FROM alembic_version") == [("0001",)]
+    assert ask(file, "SELECT version_num FROM alembic_version") == [("0002",)]
     assert ask(file, "SELECT name FROM sqlite_master WHERE name = 'notes'") == []
 
 
@@ -109,7 +109,7 @@ async def test_a_database_of_a_newer_hero_is_refused_and_left_alone(file: Path) 
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '0099'")
 
-    with pytest.raises(ConfigurationError, match=r"was written by a newer Hero .*0099.* knows up to 0001"):
+    with pytest.raises(ConfigurationError, match=r"was written by a newer Hero .*0099.* knows up to 0002"):
         await Store.open(f"sqlite:///{file}", FakeClock(), Redactor())
 
     assert ask(file, "SELECT version_num FROM alembic_version") == [("0099",)]

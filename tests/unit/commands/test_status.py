@@ -13,17 +13,19 @@ from typing import Any
 import pytest
 
 from bot.clock import SystemClock
+from bot.commands.explain import explain, parse_moment
 from bot.commands.init import init
 from bot.commands.log import show_log
 from bot.commands.sight import look
 from bot.commands.status import show_runs, show_status, status_row
 from bot.errors import ConfigurationError
 from bot.model.audit import AuditEntry
+from bot.model.history import VerdictChange
 from bot.model.incident import open_incident
 from bot.model.record import Decision
 from bot.model.run import Instance, Progress, Run, RunState
 from bot.model.value import CheckId, JobId, RunId
-from bot.model.verdict import Finding, Severity
+from bot.model.verdict import Fail, Finding, Pass, Severity
 from bot.redaction import Redactor
 from bot.settings import Settings, load_settings
 from bot.store.store import Store
@@ -181,3 +183,30 @@ async def test_a_database_of_another_hero_is_left_as_it_is(home: Path, settings:
         connection.commit()
     with pytest.raises(ConfigurationError, match="newer Hero"):
         await look(settings, SystemClock())
+
+
+async def test_any_past_minute_can_be_explained(
+    home: Path, settings: Settings, store: Store, fake_clock: FakeClock, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verdict that held at a minute is the last change until then, however much came after."""
+    check = CheckId("progress.stalled")
+    finding = Finding(check=check, severity=Severity.WARNING, summary="no new step for 40 min", advice="look")
+    moments = (START, START + timedelta(hours=1))
+    for at, verdict in zip(moments, (Fail(finding=finding), Pass()), strict=True):
+        change = VerdictChange(run_id=RUN, check=check, at=at, verdict=verdict, seen=f"seen at {at:%H:%M}")
+        async with store.transaction() as tx:
+            await tx.apply(Decision(run=Run(run_id=RUN), verdicts=(change,)), RUN, at)
+
+    said: dict[str, list[dict[str, Any]]] = {}
+    for asked in ("2020-01-01T00:00", (START + timedelta(minutes=59)).isoformat(), "2099-01-01T00:00"):
+        await asyncio.to_thread(explain, home / "hero.toml", RUN, check=None, at=asked, as_json=True)
+        said[asked] = json.loads(capsys.readouterr().out)
+
+    assert [[row["verdict"] for row in rows] for rows in said.values()] == [[], ["fail"], ["pass"]]
+    assert [rows[0]["seen"] for rows in said.values() if rows] == [f"seen at {at:%H:%M}" for at in moments]
+
+
+@pytest.mark.parametrize("text", ["yesterday", "25:00", ""])
+def test_a_time_that_is_none_is_a_usage_error(text: str) -> None:
+    with pytest.raises(ConfigurationError, match="is no time; write it as"):
+        parse_moment(text, "UTC")

@@ -210,6 +210,19 @@ def test_the_live_status_is_as_grave_as_what_is_still_open() -> None:
     assert live.headline == "no open incident"
 
 
+def test_many_findings_at_one_check_are_one_message_and_a_failure_stands_by_itself() -> None:
+    others = [CheckId(f"family.fault{n}") for n in range(4)]
+    findings = [fails(each, severity=Severity.WARNING, is_recoverable=False) for each in others]
+
+    decision = check(watched(), RUNNING, fails(is_recoverable=False), *findings)
+
+    assert len(decision.incidents) == 5
+    assert kinds(decision).count(UpdateKind.FAILED) == 1
+    storm = told(decision, UpdateKind.INCIDENT_OPENED)
+    assert storm.headline.startswith("4 things at once, the gravest: family.fault0")
+    assert [line.split()[1] for line in storm.evidence] == [str(each) for each in others]
+
+
 def test_an_incident_that_grows_worse_is_told_once_more_and_one_that_eases_is_not() -> None:
     known = watched()
     known = after(known, check(known, RUNNING, fails(STALLED, severity=Severity.WARNING, is_recoverable=False)))
@@ -721,7 +734,7 @@ class IncidentMachine(RuleBasedStateMachine):
     def nobody_can_tell(self) -> None:
         before = self.incident
 
-        assert self._judge(DARK) == "nothing_new"
+        assert self._judge(DARK) == ("nothing_new" if before.is_resolved else "unknown")
         assert self.incident == before
 
     @precondition(lambda self: not self.incident.is_resolved)

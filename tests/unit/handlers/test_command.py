@@ -8,14 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.model.event import Commanded, Place
-from bot.model.incident import Acknowledged, open_incident
+from bot.model.history import VerdictChange
+from bot.model.incident import Acknowledged, News, Silenced, open_incident
 from bot.model.person import Actor, Platform, Standing
 from bot.model.reading import Known, Reading
 from bot.model.record import Record
 from bot.model.run import Run, RunState
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId, RunId
-from bot.model.verdict import Finding, Severity
+from bot.model.verdict import Fail, Finding, Pass, Severity
 from handlers.command import COMMANDS, Answered, Question, answer_command, changes_something
 from tests.fakes.snapshots import AT, RUN, later
 from tests.unit.handlers.scene import ADA, DARK, GUEST, MEMBER, PEOPLE, context, record, request, slack
@@ -147,6 +148,55 @@ def test_an_unknown_incident_is_asked_about(name: str) -> None:
     assert "Which incident?" in text_of(answered)
 
 
+@pytest.mark.parametrize(("text", "length"), [("silence I4", 60), ("silence i4 2h", 120), ("silence 4 45m", 45)])
+def test_an_incident_is_silenced_for_a_while(text: str, length: int) -> None:
+    answered = ask(text)
+
+    (incident,) = answered.decision.incidents
+    assert incident.state == Silenced(by=ADA, at=AT, until=AT + timedelta(minutes=length))
+    assert "it is still watched" in text_of(answered)
+    assert [entry.what for entry in answered.decision.audit] == ["silenced"]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("silence", "Which incident?"),
+        ("silence I9 1h", "Which incident?"),
+        ("silence I4 soon", "'soon' is no duration"),
+        ("silence I4 0s", "A silence lasts from a second to 7 d"),
+        ("silence I4 30d", "A silence lasts from a second to 7 d"),
+    ],
+)
+def test_a_silence_without_an_incident_or_an_end_is_none(text: str, says: str) -> None:
+    answered = ask(text)
+
+    assert answered.decision.incidents == ()
+    assert says in text_of(answered)
+
+
+def test_explain_answers_from_the_verdicts_on_record() -> None:
+    stalled = VerdictChange(
+        run_id=RUN,
+        check=FINDING.check,
+        at=AT,
+        verdict=Fail(finding=FINDING),
+        seen="job /me/hero running; no new rows",
+        incident=4,
+        news=News.INHIBITED,
+    )
+    fine = VerdictChange(run_id=RUN, check=CheckId("job.ended"), at=AT, verdict=Pass(), seen="job /me/hero running")
+    known = record(verdicts={stalled.check: stalled, fine.check: fine})
+
+    everything = text_of(ask("explain", records=(known,)))
+    one = text_of(ask("explain progress.stalled", records=(known,)))
+
+    assert "progress.stalled: warning: no new step for 40 min (I4) — not told: another open incident" in everything
+    assert "job.ended: fine" in everything
+    assert "job.ended" not in one
+    assert "having seen: job /me/hero running; no new rows" in one
+
+
 def test_a_relaunch_is_only_noted_and_the_run_checked_at_once() -> None:
     answered = ask("relaunch", actor=slack("U0BOB"))
 
@@ -217,7 +267,7 @@ def test_whoever_may_not_decide_changes_nothing_by_command_either(
 
 
 def test_only_what_changes_something_needs_to_ask_the_platform() -> None:
-    assert [verb for verb in COMMANDS if changes_something(verb)] == ["ack", "relaunch", "pause", "resume"]
+    assert [verb for verb in COMMANDS if changes_something(verb)] == ["ack", "silence", "relaunch", "pause", "resume"]
     assert not changes_something("")
     assert changes_something("PAUSE x")
 
