@@ -25,7 +25,7 @@ from bot.model.incident import open_incident
 from bot.model.record import Decision
 from bot.model.run import Instance, Progress, Run, RunState
 from bot.model.value import CheckId, JobId, RunId
-from bot.model.verdict import Fail, Finding, Pass, Severity
+from bot.model.verdict import Fail, Finding, Pass, Severity, Verdict
 from bot.redaction import Redactor
 from bot.settings import Settings, load_settings
 from bot.store.store import Store
@@ -192,7 +192,8 @@ async def test_any_past_minute_can_be_explained(
     check = CheckId("progress.stalled")
     finding = Finding(check=check, severity=Severity.WARNING, summary="no new step for 40 min", advice="look")
     moments = (START, START + timedelta(hours=1))
-    for at, verdict in zip(moments, (Fail(finding=finding), Pass()), strict=True):
+    verdicts: tuple[Verdict, ...] = (Fail(finding=finding), Pass())
+    for at, verdict in zip(moments, verdicts, strict=True):
         change = VerdictChange(run_id=RUN, check=check, at=at, verdict=verdict, seen=f"seen at {at:%H:%M}")
         async with store.transaction() as tx:
             await tx.apply(Decision(run=Run(run_id=RUN), verdicts=(change,)), RUN, at)
