@@ -55,6 +55,10 @@ _FORGET = 0.01
 """Weight of one row in the rate of high rows: about the newest hundred count."""
 _SIGMA = 1.4826 / math.sqrt(2)
 """Median absolute difference of neighbours to the standard deviation of one, for normal noise."""
+_MEDIAN_ERROR = 1.25
+"""Standard error of a median, against that of a mean."""
+_SURE = 1.0
+"""So many standard errors above the limit is a level that counts as above it."""
 _TOP = 700.0
 """Stands for infinity: exp of it is still a float."""
 
@@ -112,8 +116,6 @@ class Level(Value):
     stretch: Stretch | None = None
     """The stretch that is going on, too short to count unless ``is_open``."""
     is_open: bool = False
-    calm: int = 0
-    """Normal rows since the last high one, in an open episode."""
     rate: float = 0.0
     """Which share of rows is high in this series' normal life …"""
     seen: int = 0
@@ -145,7 +147,6 @@ class Tracker:
         self.run_steps: deque[int] = deque(memory.run_steps, maxlen=_RUN)
         self.stretch = memory.stretch
         self.is_open = memory.is_open
-        self.calm = memory.calm
         self.rate = memory.rate
         self.seen = memory.seen
         self.block = list(memory.block)
@@ -170,7 +171,6 @@ class Tracker:
             run_steps=tuple(self.run_steps),
             stretch=self.stretch,
             is_open=self.is_open,
-            calm=self.calm,
             rate=self.rate,
             seen=self.seen,
             block=tuple(self.block),
@@ -216,13 +216,14 @@ class Tracker:
             self.rate -= self._weight() * self.rate
 
     def _go_on(self, step: int, value: float, excess: float, limit: float) -> None:
-        """Take in a row of an open episode; it closes at half its limit, so that wobbling does not close it."""
+        """Take in a row of an open episode; it closes when most rows lie below half its limit, not by wobbling."""
         if excess > limit / 2:
-            self.calm = 0
             self._lengthen(step, value)
-            return
-        self.calm += 1
-        if self.calm >= self._rows_needed(step):
+        else:
+            self.run.append(value)
+            self.run_steps.append(step)
+        newest = list(self.run)[-self._rows_needed(step) :]
+        if median(newest) - value + excess <= limit / 2:
             self.is_open = False
             self._drop()
             self._remember(step, value)
@@ -242,11 +243,8 @@ class Tracker:
                 "top": max(before.top, value) if value < _TOP or before.top == _TOP else before.top,
             }
         )
-        if self.is_open:
-            self._note()
-        elif self._counts(self.stretch):
+        if self.is_open or self._counts(self.stretch):
             self.is_open = True
-            self.calm = 0
             self._note()
         elif self._is_normal_life(self.stretch):
             self._flush()
@@ -272,10 +270,15 @@ class Tracker:
             stretch.rows >= rule.steep_rows and span >= rule.steep_steps
         ):
             return True
-        return height >= math.log(rule.factor) and (
+        return height >= math.log(rule.factor) + self._doubt() and (
             stretch.rows >= self._rows_needed(stretch.last_step)
             and span >= rule.steps * (rule.warmup_patience if is_young else 1)
         )
+
+    def _doubt(self) -> float:
+        """Return by how much the stretch's level less the expected one may be too high by noise alone."""
+        rows = 1 / len(self.run) + 1 / max(1, self._half)
+        return _SURE * _MEDIAN_ERROR * self._noise * math.sqrt(rows)
 
     def _is_normal_life(self, stretch: Stretch) -> bool:
         """Return whether a long stretch stays below the limit: this series does lie a little higher now."""
@@ -307,7 +310,6 @@ class Tracker:
         self.run.clear()
         self.run_steps.clear()
         self.stretch = None
-        self.calm = 0
 
     def _remember(self, step: int, value: float) -> None:
         self.steps.append(step)

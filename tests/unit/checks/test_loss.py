@@ -21,7 +21,7 @@ from tests.unit.checks.story import finding, verdict, verdicts
 @settings(max_examples=60, deadline=None)
 @given(
     schedule=st.sampled_from(sorted(SCHEDULES)),
-    noise=st.sampled_from([0.0, 0.01, 0.05, 0.1]),
+    noise=st.sampled_from([0.0, 0.01, 0.05, 0.1, 0.2]),
     every=st.sampled_from([1, 5, 20, 100, 500]),
     outliers=st.sampled_from([0.0, 0.02]),
     rows=st.integers(1, 600),
