@@ -107,6 +107,7 @@ async def _supervise(parts: Parts, stop: asyncio.Event, started: Callable[[Parts
         if not await _begin_tenure(parts, stop):
             await _close_web(server, web)
             return
+        await parts.dispatcher.remind_console()
         log.info("hero_started", channels=list(parts.channels), runs=len(parts.contracts.run_ids()))
 
         def start(name: str, loop: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

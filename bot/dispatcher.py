@@ -43,7 +43,8 @@ from handlers.checked import decide_checked
 from handlers.command import Question, answer_command, changes_something
 from handlers.context import Context, Rules
 from handlers.outcome import decide_outcome, voided_request
-from handlers.reply import decide_pressed, decide_said, decide_unsaid
+from handlers.reply import awaits_its_request, decide_pressed, decide_said, decide_unsaid
+from handlers.terminal import NotMeant, named_request, remind_at_start, say_instead, which_run
 from handlers.timers import decide_time_passed
 
 log = structlog.get_logger()
@@ -60,7 +61,7 @@ _ONLY_THERE = {UpdateKind.LIVE_STATUS, UpdateKind.ANSWER}
 
 
 class Conflict(Exception):  # noqa: N818 - not an error of anybody: the event is simply decided anew
-    """Another transaction decided the request first; the event is taken up again and then sees that."""
+    """The event is taken up again in a moment: another transaction was first, or what it is about is not settled."""
 
 
 class Dispatcher:
@@ -224,6 +225,14 @@ class Dispatcher:
         """
         channel = ChannelName(payload.actor.platform.value)
         run_id = await tx.find_run_by_thread(channel, payload.place.key)
+        if channel is ChannelName.CONSOLE and isinstance(payload, Said):
+            number = named_request(payload.text)
+            named = await tx.find_request(number) if number is not None else None
+            meant = which_run(payload.text, named, await tx.open_requests(), run_id)
+            if isinstance(meant, NotMeant):
+                await tx.apply(say_instead(payload, meant, at), None, at)
+                return None
+            run_id = meant.run_id
         if run_id is None:
             return None
         contract = self._contracts.load(run_id)
@@ -231,6 +240,8 @@ class Dispatcher:
             await tx.apply(decide_blocked(payload, run_id, contract.problems, at), run_id, at)
             return None
         record = await tx.record(run_id)
+        if isinstance(payload, Said) and event.attempt + 1 < _TRIES and awaits_its_request(record, payload):
+            raise Conflict("the request's own message is not noted yet")
         context = self._context(contract)
         decision: Decision
         match payload:
@@ -283,6 +294,18 @@ class Dispatcher:
         return answered.check_now
 
     # What Hero itself notices
+
+    async def remind_console(self) -> None:
+        """Show what waits for an answer at the terminal that Hero was started in."""
+        at = self._clock.now()
+        async with self._store.transaction(self._lease()) as tx:
+            for record in await tx.all_records():
+                contract = self._contracts.load(record.run_id)
+                if isinstance(contract, BadContract):
+                    continue
+                reminder = remind_at_start(self._context(contract), record, at)
+                if reminder is not None:
+                    await tx.apply(Decision(tell=(reminder,)), record.run_id, at)
 
     async def run_checked(self, contract: Contract, event: RunChecked) -> None:
         """Commit what follows from one check of one run."""

@@ -104,7 +104,7 @@ class End(NamedTuple):
         if self.gaps:
             return f"Hero could not read everything, so it proposes nothing yet; look by hand. If this is it: {advice}"
         if self.classification.relaunch is RelaunchAdvice.ASK and self.is_recoverable:
-            return f"The signs do not all agree, so read the log before you say yes. {advice}"
+            return f"The signs do not prove a cause, so read the log before you say yes. {advice}"
         return advice
 
 

@@ -12,6 +12,7 @@ from bot.model.job import JobState
 from bot.model.plan import RelaunchPlan, Request, RequestState
 from bot.model.reading import Known, Unknown
 from bot.model.record import Decision, Record
+from bot.model.run import RunState
 from bot.model.snapshot import Snapshot
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId
@@ -131,6 +132,9 @@ def _why_needless(look: Look, request: Request) -> str:
         return "the job was launched again by another hand"
     if job is not None and job.state is JobState.SUCCEEDED:
         return "the job has succeeded"
+    blocking = next((i for i in look.record.incidents if i.check in NEVER_BLINDLY and i.is_open), None)
+    if request.incident is not None and blocking is not None:
+        return f"I{blocking.number} {blocking.check} is open, and while it is nothing is relaunched blindly"
     still_open = {i.number for i in look.record.incidents if i.is_open}
     if request.incident is not None and request.incident not in still_open:
         return f"what it was asked for is over: I{request.incident}"
@@ -176,6 +180,8 @@ def _say_why_not(look: Look, incident: Incident | None, plan: NoPlan) -> Decisio
 def _context_lines(look: Look, incident: Incident | None, plan: RelaunchPlan) -> tuple[str, ...]:
     """What helps to decide but is no part of the plan: what is lost, what failed before."""
     lines: list[str] = []
+    if look.record.run.state is RunState.COMPLETED:
+        lines.append("NOTE: this run is complete; a launch would only repeat or undo its end")
     if isinstance(look.seen.metrics, Unknown):
         lines.append(f"NOT KNOWN: whether the loss was finite up to the end ({look.seen.metrics.detail})")
     step = look.record.run.progress.step

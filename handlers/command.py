@@ -13,9 +13,9 @@ from bot.model.person import Person, Standing
 from bot.model.reading import Reading
 from bot.model.record import Decision, Record, Telling
 from bot.model.update import UpdateKind
-from bot.model.value import RunId, Value
+from bot.model.value import CheckId, RunId, Value
 from bot.model.verdict import Severity
-from bot.render.words import STATE_WORDS, say_time, standing_facts
+from bot.render.words import STATE_WORDS, say_state, say_time, standing_facts
 from handlers import tellings
 from handlers.context import Context, standing_of
 from handlers.explained import explain_lines
@@ -30,7 +30,7 @@ HELP = (
     "silence I4 2h — hear nothing of an incident until then; it is still watched",
     "explain [RUN] [CHECK] — what each check saw and concluded, and why it told you or did not",
     "relaunch [RUN] — ask the DRI for a relaunch from the newest complete checkpoint",
-    "pause [RUN] / resume [RUN] — stop and start telling about a run; it is said in the status",
+    "pause [RUN] / resume [RUN] — stop and start watching a run; it is said in the status",
     "help — this list",
     "A request is decided in its thread: `approve R7` or `deny R7 because …`",
 )
@@ -135,7 +135,8 @@ def _status(question: Question, words: tuple[str, ...]) -> Answered:
     asked = record.open_request
     if asked is not None:
         lines.append(f"{asked.name} waits for {asked.dri} until {say_time(asked.expires_at, question.timezone)}")
-    return _say(question, f"{record.run_id}: {STATE_WORDS[record.run.state]}", tuple(lines))
+    state = say_state(standing_of(record, context.contract))
+    return _say(question, f"{record.run_id}: {state}", tuple(lines))
 
 
 def _say_freshness(record: Record, context: Context, at: datetime) -> str:
@@ -152,7 +153,7 @@ def _say_freshness(record: Record, context: Context, at: datetime) -> str:
 def _say_incidents(record: Record) -> list[str]:
     return [
         f"I{i.number} {i.check} ({i.finding.severity}"
-        + (f", {i.state.by} looks after it" if isinstance(i.state, Acknowledged) else "")
+        + (f", looked after by {i.state.by}" if isinstance(i.state, Acknowledged) else "")
         + f"): {i.finding.summary}"
         for i in record.incidents
         if i.is_open
@@ -191,7 +192,7 @@ def _acknowledge(question: Question, words: tuple[str, ...]) -> Answered:
     if incident is None:
         return _say(question, "Which incident? Name an open one, e.g. `ack I4`; `incidents` lists them.")
     after = incident.model_copy(update={"state": Acknowledged(by=person.name, at=question.at)})
-    words_ = f"Thank you: {person.name} looks after I{incident.number}."
+    words_ = f"Thank you: I{incident.number} is looked after by {person.name}."
     return _change_incident(question, after, words_, "acknowledged")
 
 
@@ -283,6 +284,8 @@ def _set_paused(question: Question, words: tuple[str, ...], *, is_paused: bool) 
     decision = Decision(
         run=run,
         audit=(_audit(question, record.run_id, what, person.name),),
+        # The time of a pause is no silence of Hero's: what notices such begins anew.
+        memories={} if is_paused else {CheckId("monitor.stale"): "{}"},
         tell=_tell_of_pause(question, record, person, is_paused=is_paused),
     )
     check = None if is_paused else record.run_id
@@ -301,7 +304,7 @@ def _tell_of_pause(question: Question, record: Record, person: Person, *, is_pau
         question.at,
         kind=UpdateKind.ACTION_PROGRESS,
         key=f"watch/{'paused' if is_paused else 'resumed'}/{question.at.isoformat()}",
-        headline=f"{person.name} has {'paused' if is_paused else 'resumed'} the watch over this run",
+        headline=f"the watch over this run was {'paused' if is_paused else 'resumed'} by {person.name}",
         severity=Severity.WARNING if is_paused else Severity.INFO,
         next_=resumes if is_paused else f"Hero checks it now, then every {say_duration(context.cadence)}",
     )

@@ -4,7 +4,7 @@ A reply, a button, a command and a GitHub comment all come through here, so that
 report R39).
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 from bot.model.delivery import ChannelName
@@ -16,6 +16,9 @@ from bot.model.record import Record
 from bot.model.value import PersonName, Value
 from handlers.context import Context
 from handlers.tellings import say_outcome
+
+_REPLACED = timedelta(minutes=1)
+"""So long after one question took another's place, a yes has to name which one it is for."""
 
 
 class Attempt(Value):
@@ -124,7 +127,7 @@ def _which(record: Record, attempt: Attempt, timezone: str) -> Request | Turned:
     if attempt.request is None:
         waiting = [r for r in record.requests if r.state is RequestState.OPEN]
         if len(waiting) == 1:
-            return waiting[0]
+            return _replaced_just_now(record, attempt, waiting[0]) or waiting[0]
         if waiting:
             names = ", ".join(r.name for r in waiting)
             return Turned(why="ambiguous", answer=f"More than one request waits ({names}); please name one.")
@@ -137,6 +140,17 @@ def _which(record: Record, attempt: Attempt, timezone: str) -> Request | Turned:
             answer=f"{attempt.request[:20]} is no request of {record.run_id}; nothing was changed.",
         )
     return named if named.state is RequestState.OPEN else _too_late(named, timezone)
+
+
+def _replaced_just_now(record: Record, attempt: Attempt, waiting: Request) -> Turned | None:
+    """Turn away a yes without a number that may have been typed for the question before this one."""
+    before = [r for r in record.requests if r.state is RequestState.VOID and r.number < waiting.number]
+    if any(r.decided_at and attempt.said_at - r.decided_at < _REPLACED for r in before):
+        return Turned(
+            why="replaced",
+            answer=f"{waiting.name} replaced {before[-1].name} just now; please look at it and name the one you mean.",
+        )
+    return None
 
 
 def _too_late(request: Request, timezone: str) -> Turned:

@@ -16,6 +16,7 @@ INHIBITED_BY: Mapping[str, tuple[str, ...]] = {
     "loss.": ("numerics.nonfinite",),
     "gradients.": ("numerics.nonfinite",),
     "router.": ("numerics.nonfinite",),
+    "monitor.stale": ("monitor.unchecked",),
 }
 """By the beginning of a check's id: the checks whose open incident explains it, so that one cause is told once."""
 

@@ -1,5 +1,6 @@
 """An action moved: what becomes of the run, and what people are told. Pure; runs in the executor's transaction."""
 
+import shlex
 from datetime import datetime
 
 from bot.model.action import Action, ActionState, Done, Refused, StepName, StepRecord
@@ -150,7 +151,7 @@ def _submitted(record: Record, action: Action, context: Context, at: datetime) -
         kind=UpdateKind.LAUNCHED,
         key="submitted",
         headline=f"submitted {_detail(action.record(StepName.SUBMIT))}",
-        evidence=(f"command: {' '.join(action.plan.command)}",),
+        evidence=(f"command: {shlex.join(action.plan.command)}",),
         next_=(
             "Hero confirms that exactly one job lives, that it survives its first minutes, loads the planned "
             "checkpoint and trains"
@@ -194,7 +195,9 @@ def _failed(record: Record, action: Action, context: Context, at: datetime) -> T
     failed = next((r for r in action.records if isinstance(r.outcome, Refused)), None)
     submitted = action.record(StepName.SUBMIT)
     asks_again = f"`/hero relaunch {record.run_id}` asks again once it is mended"
-    if submitted is not None and submitted.is_done:
+    if failed is not None and isinstance(failed.outcome, Refused) and failed.outcome.has_ended:
+        left = f"{_detail(submitted)} has ended, so there is nothing to stop"
+    elif submitted is not None and submitted.is_done:
         left = f"{_detail(submitted)} may still run: look at it, and stop it by hand if it must not train"
     elif action.plan.stop is not None and not _is_stopped(action):
         left = f"{action.plan.stop} may still run"

@@ -5,6 +5,7 @@ from datetime import datetime
 from bot.model.action import Action, ActionState, StepName
 from bot.model.answer import Approve, Chatter, Deny, Unclear, parse_answer
 from bot.model.audit import AuditEntry
+from bot.model.delivery import ChannelName
 from bot.model.event import Pressed, Said, Unsaid
 from bot.model.person import Actor, Standing, find_people
 from bot.model.plan import RequestState
@@ -41,6 +42,21 @@ def decide_said(
                 is_edited=event.is_edited,
             )
             return _decide(record, attempt, context, at)
+
+
+def awaits_its_request(record: Record, event: Said) -> bool:
+    """Whether a decision is about a request whose message is there, but not noted yet as being there.
+
+    A crash between sending and noting leaves that for a while; the reply is looked at again once it is settled,
+    rather than refused as said too early (field report R01).
+    """
+    answer = parse_answer(event.text)
+    if not isinstance(answer, Approve | Deny):
+        return False
+    waiting = [r for r in record.requests if r.state is RequestState.OPEN]
+    meant = [r for r in waiting if answer.request is None or r.name == answer.request.upper()]
+    channel = ChannelName(event.actor.platform.value)
+    return len(meant) == 1 and record.posted_at(channel, f"request:{meant[0].number}") is None
 
 
 def decide_pressed(

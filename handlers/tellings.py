@@ -1,5 +1,6 @@
 """The updates that handlers tell, each made in one place, so that a message can be found by its name."""
 
+import shlex
 from datetime import datetime
 
 from bot.model.action import Action, StepName
@@ -279,20 +280,29 @@ def say_outcome(request: Request, timezone: str) -> str:
 def plan_lines(plan: RelaunchPlan) -> tuple[str, ...]:
     """Every value of a plan as ``label: value``; what the DRI says yes to."""
     checkpoint = plan.resume_from
+    nothing_to_stop = "nothing, the job has ended" if plan.instance else "nothing, no job of this run is known"
+    resume = f"step {checkpoint.step}, {checkpoint.path}" if checkpoint else None
     return (
-        f"stop first: {plan.stop or 'nothing, the job has ended'}",
-        f"command: {' '.join(plan.command)}",
+        f"stop first: {plan.stop or nothing_to_stop}",
+        f"command: {shlex.join(plan.command)}",
+        f"environment added: {', '.join(plan.environment) or 'none'}",
         f"run in: {plan.directory}",
         f"job afterwards: {plan.job_id}",
-        f"output root: {plan.output_root} (the same)",
-        f"resume from: step {checkpoint.step}, {checkpoint.path}"
-        if checkpoint
-        else "resume from: NO complete checkpoint was found; training would begin at step 0",
+        f"output root: {plan.output_root} (the contract's)",
+        f"resume from: {resume or 'NO complete checkpoint was found; training would begin at step 0'}",
         f"source SHA: {plan.source_sha or 'not stated in the contract'}",
         *(f"changed since the last launch: {change}" for change in plan.changes),
-        *(() if plan.changes else ("changed since the last launch: nothing that the contract states",)),
+        *_no_change(plan),
         f"digest: {plan.digest[:12]}",
     )
+
+
+def _no_change(plan: RelaunchPlan) -> tuple[str, ...]:
+    if plan.changes:
+        return ()
+    if not plan.instance:
+        return ("changed since the last launch: there was none that Hero knows of",)
+    return ("changed since the last launch: nothing that the contract states",)
 
 
 def from_where(plan: RelaunchPlan) -> str:

@@ -35,7 +35,7 @@ def decide_time_passed(record: Record, context: Context, at: datetime, *, since:
         since: when this Hero began to look after runs.
     """
     requests = tuple(changed for r in record.requests if (changed := _request_after(r, context, at)) is not None)
-    told = [_tell_request(context, record, request, at) for request in requests]
+    told = [telling for request in requests for telling in _tell_request(context, record, request, at)]
     incident = _watch_over_the_watch(record, context, at, since)
     told.extend(incident.tell)
     if not told and _is_status_due(record, context, at):
@@ -62,10 +62,23 @@ def _request_after(request: Request, context: Context, at: datetime) -> Request 
     return None
 
 
-def _tell_request(context: Context, record: Record, request: Request, at: datetime) -> Telling:
-    if request.state is RequestState.EXPIRED:
-        return tellings.request_closed(context, record, request, at)
-    return tellings.request_reminder(context, record, request, at)
+def _tell_request(context: Context, record: Record, request: Request, at: datetime) -> tuple[Telling, ...]:
+    """Bring a request up again; one that ran out is edited, and told anew: an edit rings nobody's phone."""
+    if request.state is not RequestState.EXPIRED:
+        return (tellings.request_reminder(context, record, request, at),)
+    news = tellings.tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.ACTION_PROGRESS,
+        key=f"request/{request.number}/expired",
+        headline=f"{request.name} has expired without an answer; nothing was changed",
+        severity=Severity.WARNING,
+        evidence=(f"it was asked because: {request.reason}",),
+        next_=f"`/hero relaunch {record.run_id}` asks again",
+        asks_dri=True,
+    )
+    return (tellings.request_closed(context, record, request, at), news)
 
 
 def _watch_over_the_watch(record: Record, context: Context, at: datetime, since: datetime) -> Decision:

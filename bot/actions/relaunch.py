@@ -52,6 +52,7 @@ def plan_relaunch(
         stop=job.job_id if job and not job.state.is_terminal else None,
         command=redactor.argv(submission.command),
         command_sha256=contract.command_sha256,
+        environment=tuple(sorted(contract.environment)),
         directory=contract.checkout,
         job_id=submission.job_id,
         output_root=contract.output_root,
@@ -90,9 +91,19 @@ def changes_between(before: dict[str, str], now: dict[str, str]) -> tuple[str, .
 
 
 def differences(asked: RelaunchPlan, rebuilt: RelaunchPlan) -> tuple[str, ...]:
-    """Say field by field how a rebuilt plan differs from the one that was asked about."""
+    """Say field by field how a rebuilt plan differs from the one that was asked about, in words and never in hashes."""
     old, new = asked.model_dump(mode="json"), rebuilt.model_dump(mode="json")
-    return tuple(f"{name}: {_brief(old[name])} → {_brief(new[name])}" for name in old if old[name] != new[name])
+    changed = [name for name in old if old[name] != new[name]]
+    lines = [f"{name}: {_brief(old[name])} → {_brief(new[name])}" for name in changed if name not in _HASHED]
+    if "command_sha256" in changed and not {"command", "environment", "directory"} & set(changed):
+        names = f" ({', '.join(rebuilt.environment)})" if rebuilt.environment else ""
+        lines.append(f"a value that is not shown, of the command or of [environment]{names}, has changed")
+    elif "config_digest" in changed and not lines:
+        lines.append("a field of the contract that shapes the launch has changed")
+    return tuple(lines)
+
+
+_HASHED = ("command_sha256", "config_digest")
 
 
 def _brief(value: object) -> str:

@@ -201,7 +201,7 @@ class Steps:
         if not isinstance(job, Job):
             return job
         if job.state.is_terminal and job.state is not JobState.SUCCEEDED:
-            return Refused(detail=f"{job.job_id} ended at once: {_say_end(job)}")
+            return Refused(detail=f"{job.job_id} ended at once: {_say_end(job)}", has_ended=True)
         old = plan.instance.rsplit("@", 1)[0]
         if old and old != job.job_id:
             before = await self._launcher(contract).jobs(contract, JobId(old))
@@ -222,7 +222,7 @@ class Steps:
         if job.state is JobState.SUCCEEDED:
             return Done(detail=f"{job.job_id} has already succeeded")
         if job.state.is_terminal:
-            return Refused(detail=f"{job.job_id} ended soon after its launch: {_say_end(job)}")
+            return Refused(detail=f"{job.job_id} ended soon after its launch: {_say_end(job)}", has_ended=True)
         confirmed = action.record(StepName.CONFIRM)
         begun = confirmed.outcome_at if confirmed and confirmed.outcome_at else self._clock.now()
         left = begun + contract.cadence.stabilise - self._clock.now()
@@ -236,7 +236,7 @@ class Steps:
         if not isinstance(job, Job):
             return job
         if job.state.is_terminal and job.state is not JobState.SUCCEEDED:
-            return Refused(detail=f"{job.job_id} ended before it trained: {_say_end(job)}")
+            return Refused(detail=f"{job.job_id} ended before it trained: {_say_end(job)}", has_ended=True)
         record = await self._store.record(action.run_id)
         instance = record.instance if record else None
         seen = await self._reader.read(contract, _as_new(instance, job), action.metrics_cursor)

@@ -217,7 +217,7 @@ def _request_row(request: Request) -> dict[str, object]:
 
 
 def _say_incident(incident: Incident) -> str:
-    by = f", {incident.state.by} looks after it" if isinstance(incident.state, Acknowledged) else ""
+    by = f", looked after by {incident.state.by}" if isinstance(incident.state, Acknowledged) else ""
     return f"I{incident.number} {incident.check} ({incident.finding.severity}{by}): {incident.finding.summary}"
 
 

@@ -39,6 +39,8 @@ class Refused(Value):
 
     kind: Literal["refused"] = "refused"
     detail: str
+    has_ended: bool = False
+    """Whether the submitted job was seen to be over: there is nothing left to stop by hand."""
 
 
 class Uncertain(Value):

@@ -35,6 +35,8 @@ class RelaunchPlan(Value):
     """The submit command, argument by argument, secrets scrubbed."""
     command_sha256: str
     """Digest of the command as it will really be run, with its secrets."""
+    environment: tuple[str, ...] = ()
+    """The names of the variables that the contract adds; their values may be secrets, and are in the digest alone."""
     directory: str
     """Where the command is run."""
     job_id: JobId

@@ -16,7 +16,7 @@ STATE_WORDS: dict[RunState, str] = {
     RunState.PENDING: "pending",
     RunState.RUNNING: "running",
     RunState.FAILED: "failed",
-    RunState.RELAUNCHING: "being relaunched",
+    RunState.RELAUNCHING: "being launched",
     RunState.COMPLETED: "completed",
     RunState.ENDED_SHORT: "ended without its final artifacts",
     RunState.STOPPED: "stopped",
@@ -38,6 +38,12 @@ def first_line(update: Update) -> str:
     return f"{subject}: {update.headline}" if subject else update.headline
 
 
+def say_state(standing: Standing) -> str:
+    """``running``; one that could not be read just now is said to be what it last was."""
+    is_old = any(gap.startswith("jobs:") for gap in standing.gaps) and standing.state is not RunState.UNKNOWN
+    return f"{STATE_WORDS[standing.state]} when it could last be read" if is_old else STATE_WORDS[standing.state]
+
+
 def say_step(standing: Standing) -> str:
     """``step ~8123/10000``; an unknown step or final step is said to be unknown, an inferred one to be inferred."""
     step = "step unknown" if standing.step is None else f"step ~{standing.step}"
@@ -49,7 +55,7 @@ def say_step(standing: Standing) -> str:
 
 def standing_facts(standing: Standing, timezone: str) -> tuple[tuple[str, str], ...]:
     """Label and value of where the run is; only what is known, then what is not and why."""
-    facts = [("state", STATE_WORDS[standing.state]), ("step", say_step(standing))]
+    facts = [("state", say_state(standing)), ("step", say_step(standing))]
     if standing.loss is not None:
         facts.append(("loss", f"{standing.loss:.4g}"))
     if standing.tokens_per_second is not None:

@@ -110,6 +110,8 @@ class GitHubChannel:
                 outcome = await self._teller.tell(delivery, issue)
         except ServiceError as error:
             return await self._failed(error, issue)
+        except StoreError:
+            raise  # the courier's to handle: it is no fault of GitHub's or of this channel
         except Exception as error:
             log.exception("github_send_broke", delivery_key=delivery.key)
             return Later(reason=f"Hero itself failed ({type(error).__name__}); see its log", is_uncertain=True)

@@ -27,6 +27,7 @@ from bot.channels.slack.roots import LIVE, Roots
 from bot.channels.slack.socket_mode import SocketMode
 from bot.channels.slack.troubles import Troubles
 from bot.clock import Clock
+from bot.errors import StoreError
 from bot.model.delivery import ChannelName, Delivery, Later, Never, Posted, SendOutcome, Sent
 from bot.model.person import Actor, Person, Standing
 from bot.model.reading import Reading
@@ -90,6 +91,8 @@ class SlackChannel:
             outcome = await self._send(delivery)
         except CallError as error:
             return self._failed(error, place)
+        except StoreError:
+            raise  # the courier's to handle: it is no fault of Slack's or of this channel
         except Exception as error:  # the border of a channel: a fault in here must not stop the outbox
             log.exception("slack_send_broke", delivery=delivery.number)
             return Later(reason=f"Hero's own fault: {type(error).__name__}", is_uncertain=True)

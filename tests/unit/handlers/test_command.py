@@ -227,12 +227,13 @@ def test_a_pause_is_said_in_the_runs_own_conversation_and_so_is_its_end() -> Non
     resumed = ask("resume", records=(record(run=Run(run_id=RUN, is_paused=True)),))
 
     (told,) = paused.decision.tell
-    assert told.update.headline == "bob has paused the watch over this run"
+    assert told.update.headline == "the watch over this run was paused by bob"
     assert told.update.severity is Severity.WARNING
     assert told.update.run_id == RUN
     assert paused.check_now is None
-    assert [t.update.headline for t in resumed.decision.tell] == ["ada has resumed the watch over this run"]
+    assert [t.update.headline for t in resumed.decision.tell] == ["the watch over this run was resumed by ada"]
     assert resumed.check_now == RUN
+    assert resumed.decision.memories == {CheckId("monitor.stale"): "{}"}, "the pause would be told as an outage of Hero"
 
 
 CHANGING = ["ack I4", "relaunch", "pause", "resume"]

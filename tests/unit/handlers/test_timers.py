@@ -48,8 +48,11 @@ def test_an_unanswered_request_expires_and_says_how_to_ask_again() -> None:
     decision = passes(record(request(reminded_at=AT + timedelta(hours=23))), 24)
 
     assert [r.state for r in decision.requests] == [RequestState.EXPIRED]
-    assert kinds(decision) == [UpdateKind.REQUEST_ANSWERED]
-    assert f"`/hero relaunch {RUN}` asks again" in decision.tell[0].update.next
+    assert kinds(decision) == [UpdateKind.REQUEST_ANSWERED, UpdateKind.ACTION_PROGRESS]
+    edited, told = decision.tell
+    assert edited.target.slot == "request:7"
+    assert not told.target.slot, "an edit alone rings nobody's phone"
+    assert f"`/hero relaunch {RUN}` asks again" in told.update.next
     assert [(e.what, e.detail) for e in decision.audit] == [("request_expired", "R7")]
 
 
