@@ -54,7 +54,7 @@ def looks(rows: Iterable[Logged], every: int) -> Iterator[Look]:
             yield from watch.look()
             watch.begin(logged)
         row = watch.timed(logged.row)
-        if watch.held and row.at is not None and row.at - watch.now >= CADENCE:
+        if row.at is not None and row.at - watch.now >= CADENCE:
             yield from watch.look()
             yield from watch.wait_for(row.at)
         watch.held.append(row)
@@ -72,15 +72,20 @@ class _Watch:
         self.step = 0
         self.attempt: int | None = None
         self.now = _BEGAN
-        self._submitted = _BEGAN - _BEFORE
+        self._submitted = _BEGAN
         self._shift = timedelta()
 
     def begin(self, logged: Logged) -> None:
         """Turn to another attempt: a later launch, also when its rows count their seconds from 0 again."""
         at = logged.row.at
-        if self.attempt is not None:
-            self._submitted = max(self._submitted + _BEFORE, self.now)
+        if self.attempt is None:
+            self.now = at or _BEGAN
+            self._submitted = self.now - _BEFORE
+        else:
             self._shift = timedelta() if at is None else max(timedelta(), self.now - at)
+            # Between two launches there is no job that could stall.
+            self.now = self.now if at is None else at + self._shift
+            self._submitted = max(self._submitted + _BEFORE, self.now)
         self.attempt = logged.attempt
 
     def timed(self, row: MetricRow) -> MetricRow:
@@ -101,7 +106,11 @@ class _Watch:
 
     def wait_for(self, at: datetime) -> Iterator[Look]:
         """Yield the looks that see nothing new until then."""
-        for _ in range(min(_QUIET_LOOKS, max(0, (at - self.now) // CADENCE))):
+        looks = max(0, (at - self.now) // CADENCE)
+        for number in range(1, looks + 1):
+            if number > _QUIET_LOOKS:
+                self.now += CADENCE * (looks - _QUIET_LOOKS)
+                return
             self.now += CADENCE
             yield self._picture()
 

@@ -132,6 +132,7 @@ def _csv(
     delimiter = "\t" if tab else ","
     names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
     _check_header(number, names, columns)
+    yield number, {}  # a line of the file, though no row
     for each, line in lines:
         if not line.strip():
             continue
