@@ -11,6 +11,9 @@ Hero's death nor an update of Hero's code touches it. ``bot/sources/local_files.
 Exactly once: the directory appears together with its job.json in one rename, which fails when there is one by that
 name. Exit codes: 0 the job has begun; 3 there is a job of that name; 4 it could not begin and nothing is left of it;
 anything else: look for yourself.
+
+A job whose directory has been deleted belongs to nobody any more: no Hero finds it, and nobody could stop it. The
+supervisor then ends it (SIGTERM, the grace, SIGKILL) and goes.
 """
 
 import contextlib
@@ -33,6 +36,8 @@ NOT_RUNNABLE, NOT_FOUND = 126, 127
 _SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2): processes that detach from the job stay below us, so that none is lost."""
 _POLL_S = 0.05
+_LOOK_S = 1.0
+"""How often it is seen whether the job's directory is still there."""
 _WRITE_TRIES = 600
 """How many seconds a full disk may keep the job's end from being written down."""
 
@@ -63,6 +68,7 @@ class Supervisor:
         self._tell = tell
         self._is_stopping = False
         self._is_begun = False
+        self._kill_at: float | None = None
 
     def run(self) -> None:
         os.setsid()
@@ -71,6 +77,7 @@ class Supervisor:
         signal.signal(signal.SIGHUP, lambda *_: None)
         signal.signal(signal.SIGINT, lambda *_: None)
         signal.signal(signal.SIGTERM, lambda *_: self._pass_on_stop())
+        signal.signal(signal.SIGALRM, lambda *_: self._look())
         _adopt_orphans()
         if not self._claim():
             return
@@ -139,9 +146,12 @@ class Supervisor:
         self._is_begun = True
         if self._is_stopping:
             signal_members(signal.SIGTERM)
+        # The alarm interrupts the wait below; a command does not inherit the timer.
+        signal.setitimer(signal.ITIMER_REAL, _LOOK_S, _LOOK_S)
         while True:
             pid, status = os.wait()
             if pid == command.pid:
+                signal.setitimer(signal.ITIMER_REAL, 0)
                 command.returncode = os.waitstatus_to_exitcode(status)
                 return command.returncode
 
@@ -150,6 +160,15 @@ class Supervisor:
         if not self._is_stopping and self._is_begun:
             signal_members(signal.SIGTERM)
         self._is_stopping = True
+
+    def _look(self) -> None:
+        """End the job once its directory is gone: first by asking, after the grace by force."""
+        if self._kill_at is None:
+            if has_been_deleted(self._directory, output=1):
+                self._kill_at = time.monotonic() + float(self._order.get("grace_s", 10))
+                signal_members(signal.SIGTERM)
+        elif time.monotonic() >= self._kill_at:
+            signal_members(signal.SIGKILL)
 
     def _clear(self) -> None:
         """End what the command left behind: two trainers must never write to one output root."""
@@ -169,9 +188,26 @@ class Supervisor:
         for _ in range(_WRITE_TRIES):
             try:
                 return write_json(self._directory / "exit.json", end)
+            except FileNotFoundError:
+                return None  # the directory has been deleted or moved: there is nobody to tell
             except OSError:
                 time.sleep(1)
         return None
+
+
+def has_been_deleted(directory: Path, *, output: int) -> bool:
+    """Whether a job's directory was deleted, by its path and by the output that is still open in it.
+
+    A directory that was moved keeps its output; one that cannot be looked into, as when a disk was unmounted or a
+    server does not answer, may be there again later. Neither is a reason to end a training run.
+    """
+    try:
+        directory.stat()
+    except FileNotFoundError:
+        return os.fstat(output).st_nlink == 0
+    except OSError:
+        return False
+    return False
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

@@ -8,11 +8,12 @@ it is the real Hero; only the trainer is small and the trouble is ordered.
 import asyncio
 import json
 import math
+import signal
 import sys
 import tempfile
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Literal
 
@@ -27,12 +28,14 @@ from bot.actions.relaunch import NoPlan, plan_relaunch, shape_of
 from bot.app import run_bot
 from bot.building import Parts
 from bot.channels.console import ConsoleChannel
+from bot.clock import SystemClock
 from bot.contracts import BadContract
+from bot.demo.keyboard import Keyboard
 from bot.errors import HeroError
 from bot.model.action import ActionState, Done
 from bot.model.contract import Contract
 from bot.model.delivery import ChannelName
-from bot.model.plan import Grant, RequestState
+from bot.model.plan import Grant, RelaunchPlan, RequestState
 from bot.model.reading import Known
 from bot.model.record import Decision, Record
 from bot.model.run import Instance, RunState
@@ -53,6 +56,10 @@ _LIMIT_S = 85.0
 _LAST_WORDS = "Received preemption notice: this spot machine will be reclaimed now"
 _TOLERANCE = 0.002
 """Manage-hero-run, "Resume loss mismatch": during catch-up the loss may differ by so much from the earlier lineage."""
+_LAST_ANSWER = timedelta(seconds=5)
+"""How long after the end of the input an answer that was typed before it may still be on its way."""
+INTERRUPTED = 130
+"""What a shell reports for Ctrl-C."""
 
 
 class DemoSettings(Settings):
@@ -79,7 +86,7 @@ def run_demo(mode: Mode, directory: Path | None) -> int:
         directory: where the files go and stay; None for a temporary one that is removed.
 
     Returns:
-        0 when the story ended as it should; 1 when it did not.
+        0 when the story ended as it should; 1 when it did not; 130 when it was interrupted.
     """
     console = Console(highlight=False)
     with ExitStack() as stack:
@@ -91,8 +98,10 @@ def run_demo(mode: Mode, directory: Path | None) -> int:
             console.print(f"{directory} holds an earlier demo; name another directory.")
             return 1
         log = stack.enter_context((directory / "hero.log").open("w", encoding="utf-8"))
-        story = Story(mode=mode, directory=directory, console=console)
+        keyboard = stack.enter_context(Keyboard()) if mode == "ask" else None
+        story = Story(mode=mode, directory=directory, console=console, keyboard=keyboard)
         story.write_contract()
+        stack.callback(story.end_jobs)  # before the directory goes: without it nothing would find them again
         asyncio.run(run_bot(story.settings(), stop=story.stop, console=console, log_stream=log, started=story.play))
         return story.conclude()
 
@@ -104,8 +113,11 @@ class Story:
     mode: Mode
     directory: Path
     console: Console
+    keyboard: Keyboard | None = None
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     record: Record | None = None
+    """How it ended; None while it has not, and for ever when it was interrupted."""
+    launched: tuple[Contract, RelaunchPlan] | None = None
 
     def settings(self) -> Settings:
         """Hero as it would be configured on one box, with a cadence of a second in place of minutes."""
@@ -199,8 +211,8 @@ stabilise = "2s"
         )
         plan = plan_relaunch(contract, empty, None, launcher, redactor)
         assert not isinstance(plan, NoPlan), plan  # noqa: S101 - a local launch needs nothing that could be missing
-        grant = Grant(request=0, run_id=RUN, digest=plan.digest, by=YOU, at=at, expires_at=at + timedelta(minutes=1))
-        outcome = await launcher.submit(contract, plan, grant)
+        self.launched = (contract, plan)
+        outcome = await launcher.submit(contract, plan, _own_grant(plan, at))
         if not isinstance(outcome, Done):
             raise HeroError(f"the demo's trainer could not be started: {outcome.detail}")
         instance = Instance(
@@ -244,10 +256,23 @@ stabilise = "2s"
         channel.type(line)
 
     async def _until_over(self, parts: Parts) -> None:
-        """Wait until the run has completed, or its relaunch was denied or has failed."""
+        """Wait until the run has completed, its relaunch was denied or has failed, or nobody is there to decide."""
+        alone_since: float | None = None
         while True:
             record = await parts.store.record(RUN)
             if record is not None and self._is_over(record):
+                return
+            is_alone = self.keyboard is not None and self.keyboard.has_ended
+            if not is_alone or record is None or record.open_request is None:
+                alone_since = None
+            elif alone_since is None:
+                alone_since = parts.clock.monotonic()
+            elif parts.clock.monotonic() - alone_since >= _LAST_ANSWER.total_seconds():
+                self.console.print(
+                    "The input has ended without an answer, so nothing is relaunched. Run this in a terminal, or with "
+                    "--auto or --deny.",
+                    style="bold red",
+                )
                 return
             await parts.clock.sleep(timedelta(seconds=0.2))
 
@@ -259,11 +284,23 @@ stabilise = "2s"
         failed = any(a.state is ActionState.FAILED for a in record.actions)
         return record.open_request is None and (decided or failed)
 
+    def end_jobs(self) -> None:
+        """End what still trains, whatever the way out: who has said yes to it by `hero demo` is done with it."""
+        if self.launched is None:
+            return
+        # One Ctrl-C too many would leave behind what the first one was to end; this takes seconds at most.
+        before = [(number, signal.signal(number, signal.SIG_IGN)) for number in (signal.SIGINT, signal.SIGTERM)]
+        try:
+            asyncio.run(_end_jobs(self._launches(), *self.launched))
+        finally:
+            for number, handler in before:
+                signal.signal(number, handler)
+
     def conclude(self) -> int:
         """Say what was seen, and whether the story ended as it should."""
         if self.record is None:
-            return 1
-        launches = sorted(path.name for path in (self.directory / "jobs").iterdir() if path.is_dir())
+            return INTERRUPTED
+        launches = self._launches()
         denied = any(r.state is RequestState.DENIED for r in self.record.requests)
         joined = join_launches(self.directory / "output" / "metrics.jsonl")
         table = Table(title="what happened", show_header=False, title_justify="left")
@@ -274,6 +311,9 @@ stabilise = "2s"
             return 0 if len(launches) == 1 else 1
         is_well = self.record.run.state is RunState.COMPLETED and joined is not None and joined.worst <= _TOLERANCE
         return 0 if is_well and len(launches) == 2 else 1  # noqa: PLR2004 - the first launch and the relaunch
+
+    def _launches(self) -> list[str]:
+        return sorted(path.name for path in (self.directory / "jobs").glob(f"{RUN}-*") if path.is_dir())
 
     def _facts(self, launches: list[str], *, denied: bool, joined: "Joined | None") -> list[tuple[str, str]]:
         record = self.record
@@ -317,6 +357,19 @@ def join_launches(metrics: Path) -> Joined | None:
     if not differences:
         return None
     return Joined(first=min(differences), last=max(differences), worst=max(differences.values()))
+
+
+def _own_grant(plan: RelaunchPlan, at: datetime) -> Grant:
+    """Return the yes of whoever typed `hero demo`."""
+    return Grant(request=0, run_id=RUN, digest=plan.digest, by=YOU, at=at, expires_at=at + timedelta(minutes=1))
+
+
+async def _end_jobs(launches: list[str], contract: Contract, plan: RelaunchPlan) -> None:
+    clock = SystemClock()
+    launcher = LocalLauncher(clock)
+    for name in launches:
+        stop = plan.model_copy(update={"stop": JobId(f"/local/{name}")})
+        await launcher.stop(contract, stop, _own_grant(stop, clock.now()))
 
 
 async def _until_told(parts: Parts) -> None:

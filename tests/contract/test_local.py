@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -494,6 +495,51 @@ async def test_another_machines_job_is_unknown_and_not_dead(bench: MakeBench) ->
 
     assert isinstance(reading, Unknown)
     assert "elsewhere" in reading.detail
+
+
+@pytest.mark.parametrize("script", [WAIT, DEAF], ids=["asked", "forced"])
+async def test_a_job_whose_directory_is_deleted_ends_with_its_supervisor(bench: MakeBench, script: str) -> None:
+    """Nobody could find it again to stop it, and its supervisor must not wait for a disk to have room either."""
+    run = bench(script, grace=0.2)
+    await run.submit()
+    await run.says("up")
+    record = run.record()
+
+    shutil.rmtree(run.root / "jobs")
+
+    await until(lambda: not local_processes.is_alive(record), what="nothing of the job lives")
+    assert not (run.root / "jobs").exists()
+
+
+async def test_a_supervisor_obeys_sigterm_when_its_directory_is_gone(bench: MakeBench) -> None:
+    run = bench(WAIT)
+    await run.submit()
+    await run.says("up")
+    record = run.record()
+    supervisor = local_processes.find(record.supervisor)
+    assert supervisor is not None
+
+    shutil.rmtree(run.root / "jobs")
+    supervisor.terminate()
+
+    await until(lambda: not local_processes.is_alive(record), what="nothing of the job lives")
+
+
+def test_a_directory_that_is_moved_or_cannot_be_looked_into_is_not_deleted(tmp_path: Path) -> None:
+    directory = tmp_path / "jobs" / "hero-1-0"
+    directory.mkdir(parents=True)
+    with (directory / "output.log").open("w") as output:
+        said = [local_supervisor.has_been_deleted(directory, output=output.fileno())]
+        directory.rename(tmp_path / "moved")
+        said.append(local_supervisor.has_been_deleted(directory, output=output.fileno()))
+        (tmp_path / "jobs").rmdir()
+        (tmp_path / "jobs").write_text("a file: the path below it is ENOTDIR")
+        said.append(local_supervisor.has_been_deleted(directory, output=output.fileno()))
+        (tmp_path / "jobs").unlink()
+        shutil.rmtree(tmp_path / "moved")
+
+        assert said == [False, False, False]
+        assert local_supervisor.has_been_deleted(directory, output=output.fileno())
 
 
 async def test_prepare_names_the_job_and_changes_nothing(bench: MakeBench) -> None:

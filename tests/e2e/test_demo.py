@@ -1,21 +1,29 @@
 """``hero demo`` as a newcomer runs it: without an account, a configuration, or a network."""
 
+import contextlib
+import os
+import pty
+import select
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from tests.e2e.hero import ROOT
+from tests.fakes.waiting import block_until
 
 LIMIT_S = 90
 
 
-def play(mode: str, directory: Path) -> subprocess.CompletedProcess[str]:
+def play(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
     begun = time.monotonic()
     ended = subprocess.run(
-        [sys.executable, "-m", "bot", "demo", mode, "--directory", str(directory)],
+        [sys.executable, "-m", "bot", "demo", *options, "--directory", str(directory)],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -43,7 +51,7 @@ def in_order(text: str, *words: str) -> None:
 
 @pytest.mark.timeout(LIMIT_S + 30)
 def test_the_demo_shows_failure_request_approval_relaunch_from_the_checkpoint_and_completion(tmp_path: Path) -> None:
-    ended = play("--auto", tmp_path)
+    ended = play(tmp_path, "--auto")
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     in_order(
@@ -62,8 +70,110 @@ def test_the_demo_shows_failure_request_approval_relaunch_from_the_checkpoint_an
 
 @pytest.mark.timeout(LIMIT_S + 30)
 def test_the_demo_relaunches_nothing_on_a_denial(tmp_path: Path) -> None:
-    ended = play("--deny", tmp_path)
+    ended = play(tmp_path, "--deny")
 
     assert ended.returncode == 0, ended.stdout + ended.stderr
     in_order(ended.stdout, "R1: may Hero relaunch", "> deny R1", "R1 was denied by you", "nothing was relaunched")
     assert launches(tmp_path) == ["demo-0"]
+
+
+def left_running(directory: Path) -> list[str]:
+    """Return every process that was started for the demo in this directory, its supervisors included."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            words = " ".join(process.cmdline())
+            if str(directory) in words and process.pid != os.getpid():
+                found.append(words)
+    return found
+
+
+TAKE_THE_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
+"""
+
+
+def type_in_a_terminal(key: bytes, until_seen: bytes, *options: str, **environment: str) -> tuple[int, bytes]:
+    """Play the demo in a terminal of its own and type once, as soon as something is shown.
+
+    Returns the exit code, and what was shown from then on.
+    """
+    ours, theirs = pty.openpty()
+    words = [sys.executable, "-c", TAKE_THE_TERMINAL, "-m", "bot", "demo", *options]
+    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
+    with subprocess.Popen(
+        words, env={**os.environ, "PYTHONPATH": str(ROOT), **environment}, start_new_session=True, **streams
+    ) as demo:
+        os.close(theirs)
+        shown, typed_at = b"", -1
+        with contextlib.suppress(OSError):  # what a terminal answers once its last process has gone
+            while select.select([ours], [], [], LIMIT_S)[0] and (chunk := os.read(ours, 65536)):
+                shown += chunk
+                if typed_at < 0 and until_seen in shown:
+                    typed_at = len(shown)
+                    os.write(ours, key)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            demo.wait(5)
+        demo.kill()
+    os.close(ours)
+    return demo.returncode, shown[typed_at:]
+
+
+@pytest.mark.timeout(LIMIT_S + 30)
+@pytest.mark.parametrize("words", [b"running, step", b"Type approve"], ids=["training", "asked"])
+def test_ctrl_c_ends_the_demo_quietly_and_leaves_nothing_behind(tmp_path: Path, words: bytes) -> None:
+    code, said = type_in_a_terminal(b"\x03", words, TMPDIR=str(tmp_path))
+
+    assert code == 130
+    assert b"Traceback" not in said
+    assert b"what happened" not in said
+    assert left_running(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.timeout(LIMIT_S + 30)
+def test_what_is_typed_in_the_terminal_is_the_dris_answer(tmp_path: Path) -> None:
+    code, said = type_in_a_terminal(b"deny\n", b"Type approve", "--directory", str(tmp_path))
+
+    assert code == 0
+    in_order(said.decode(), "R1 was denied by you", "nothing was relaunched")
+
+
+@pytest.mark.timeout(LIMIT_S + 30)
+def test_an_interrupted_demo_ends_its_trainer_where_its_files_stay(tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "bot", "demo", "--auto", "--directory", str(tmp_path)],
+        cwd=ROOT,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as demo:
+        block_until((tmp_path / "output" / "metrics.jsonl").exists, LIMIT_S, what="the trainer trains")
+        demo.send_signal(signal.SIGINT)
+        said, _ = demo.communicate(timeout=LIMIT_S)
+
+    assert demo.returncode == 130
+    assert "Traceback" not in said
+    assert left_running(tmp_path) == []
+    assert (tmp_path / "jobs" / "demo-0" / "exit.json").exists()
+
+
+@pytest.mark.timeout(LIMIT_S + 30)
+def test_a_demo_that_nobody_can_answer_says_so_and_ends(tmp_path: Path) -> None:
+    ended = play(tmp_path)
+
+    assert ended.returncode == 1
+    in_order(ended.stdout, "R1: may Hero relaunch", "The input has ended without an answer", "--auto or --deny")
+    assert launches(tmp_path) == ["demo-0"]
+
+
+@pytest.mark.timeout(LIMIT_S + 30)
+def test_two_answers_at_once_are_wrong_usage(tmp_path: Path) -> None:
+    ended = play(tmp_path, "--auto", "--deny")
+
+    assert ended.returncode == 2
+    assert "hero: --auto and --deny:" in ended.stderr
+    assert list(tmp_path.iterdir()) == []
