@@ -34,11 +34,13 @@ from bot.run_contracts import contracts_of
 from bot.scheduler import Scheduler, pause_until_next
 from bot.settings import BotSettings, Settings
 from bot.sources.checkpoints import CheckpointReader
+from bot.sources.chosen import ChosenMetrics
 from bot.sources.iris.source import IrisOrchestrator
 from bot.sources.local import LocalOrchestrator
 from bot.sources.metrics import MetricsReader
 from bot.sources.ports import Orchestrator
 from bot.sources.snapshots import SnapshotReader
+from bot.sources.wandb.source import WandbMetrics, WandbSource
 from bot.store.store import Store
 from bot.tenure import Tenure
 from bot.watcher import Watcher
@@ -95,7 +97,8 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
     alarm = Alarm(clock)
     alarm.through(channels.values())
     iris = _iris(settings, clock, stack)
-    reader = _reader(settings, clock, iris)
+    wandb = _wandb(settings, clock, stack)
+    reader = _reader(settings, clock, iris, wandb)
     launchers = _launchers(settings, clock, redactor, iris)
     worker = _Worker(store, contracts, alarm, settings.bot)
     scheduler = Scheduler(worker.check, clock, jitter=settings.bot.jitter)
@@ -267,16 +270,27 @@ def _iris(settings: Settings, clock: Clock, stack: AsyncExitStack) -> IrisOrches
     return orchestrator
 
 
-def _reader(settings: Settings, clock: Clock, iris: IrisOrchestrator | None) -> SnapshotReader:
+def _wandb(settings: Settings, clock: Clock, stack: AsyncExitStack) -> WandbSource | None:
+    if settings.wandb.api_key is None:
+        return None
+    source = WandbSource(settings.wandb, clock)
+    stack.push_async_callback(source.close)
+    return source
+
+
+def _reader(
+    settings: Settings, clock: Clock, iris: IrisOrchestrator | None, wandb: WandbSource | None
+) -> SnapshotReader:
     orchestrators: dict[str, Orchestrator] = {"local": LocalOrchestrator(clock)}
     if iris is not None:
         orchestrators["iris"] = iris
     return SnapshotReader(
         orchestrators=orchestrators,
-        metrics=MetricsReader(clock),
+        metrics=ChosenMetrics(MetricsReader(clock), wandb=WandbMetrics(wandb) if wandb else None),
         checkpoints=CheckpointReader(clock),
         clock=clock,
-        deadline=settings.iris.deadline + timedelta(seconds=10),
+        deadline=max(settings.iris.deadline, settings.wandb.deadline) + timedelta(seconds=10),
+        tracker=wandb,
     )
 
 

@@ -173,7 +173,7 @@ def log(
 
 
 @app.command()
-def explain(
+def explain(  # noqa: PLR0917 - the options of a command
     context: typer.Context,
     run: Annotated[str, typer.Argument(metavar="RUN")],
     config: Config = None,

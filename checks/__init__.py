@@ -16,6 +16,8 @@ from checks.progress import STALLED as PROGRESS_STALLED
 from checks.progress import STARTUP
 from checks.repeats import REPEATED
 from checks.resume import MISMATCH
+from checks.series import SERIES_CHECKS
+from checks.tracker import IDENTITY
 from checks.waiting import PENDING
 
 CHECKS: tuple[Check[Any, Any], ...] = (
@@ -26,8 +28,10 @@ CHECKS: tuple[Check[Any, Any], ...] = (
     STARTUP,
     PROGRESS_STALLED,
     NONFINITE,
+    *SERIES_CHECKS,
     CHECKPOINT_STALLED,
     INCOMPLETE,
     MISMATCH,
+    IDENTITY,
     STALE,
 )

@@ -11,7 +11,7 @@ from checks.router import COLLAPSE as ROUTER_COLLAPSE
 from checks.throughput import COLLAPSE as THROUGHPUT_COLLAPSE
 
 SERIES_CHECKS: tuple[Check[Any, Any], ...] = (SPIKE, THROUGHPUT_COLLAPSE, EXPLOSION, ROUTER_COLLAPSE)
-"""Those that are not in ``checks.CHECKS``."""
+"""Each judges the newest rows against the run's own past; ``checks.CHECKS`` takes them in this order."""
 
 REPLAY_CHECKS: tuple[Check[Any, Any], ...] = (
     NONFINITE,

@@ -13,11 +13,13 @@ from bot.model.contract import Contract, TrackerContract
 from bot.model.durations import Duration, say_duration
 from bot.model.job import Job, JobState
 from bot.model.reading import Known, Reading, Unknown
+from bot.model.snapshot import Snapshot, Source
 from bot.model.tracker import TrackerRunState, TrackerState
 from bot.model.value import CheckId, Value
-from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, UnknownVerdict, Verdict
+from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Patience, Severity, UnknownVerdict, Verdict
+from checks.check import Check
 from checks.current import unseen
-from checks.thresholds import Thresholds
+from checks.thresholds import NoMemory, Thresholds
 
 IDENTITY_ID = CheckId("tracker.identity")
 _UNTRACKED = frozenset({"disabled", "offline", "dryrun"})
@@ -293,3 +295,28 @@ def _heard(state: TrackerState, at: datetime) -> str:
 
 def _have(count: int) -> str:
     return "has" if count == 1 else "have"
+
+
+def identity(
+    seen: Snapshot, contract: Contract, limits: IdentityThresholds, memory: NoMemory
+) -> tuple[Verdict, NoMemory]:
+    """Fail when the tracker's run is not the one that the contract names, or the link to it is lost."""
+    step = None
+    if isinstance(seen.metrics, Known) and seen.metrics.value.rows:
+        last = seen.metrics.value.rows[-1]
+        step = StepSeen(step=last.step, at=last.at or seen.metrics.at)
+    verdict = judge_identity(seen.tracker, contract, seen.at, jobs=seen.jobs, step=step, limits=limits)
+    return verdict, memory
+
+
+IDENTITY = Check(
+    id=IDENTITY_ID,
+    title="The tracker shows another run, or has lost this one",
+    severity=Severity.WARNING,
+    needs=(Source.TRACKER, Source.JOBS),
+    source='manage-hero-run, "What Can Go Wrong": W&B identity drift; wandb/wandb#3405, #1526',
+    thresholds=IdentityThresholds(),
+    memory=NoMemory(),
+    judge=identity,
+    patience=Patience(fails=2, of=3, passes=2),
+)

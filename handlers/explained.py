@@ -5,9 +5,9 @@ from datetime import datetime
 from bot.model.event import RunChecked
 from bot.model.history import VerdictChange, say_verdict
 from bot.model.incident import News
-from bot.model.reading import Known, Unknown
+from bot.model.reading import Known
 from bot.model.record import Record
-from bot.model.snapshot import Snapshot, Source, newest_complete
+from bot.model.snapshot import Snapshot, newest_complete
 from bot.render.words import say_time
 from handlers.news import Change, Changes
 
@@ -63,7 +63,7 @@ def say_seen(seen: Snapshot) -> str:
     if isinstance(seen.checkpoints, Known):
         newest = newest_complete(seen.checkpoints.value)
         parts.append(f"newest complete checkpoint step {newest.step}" if newest else "no complete checkpoint")
-    gaps = [f"{s} unknown ({r.reason})" for s in Source if isinstance(r := seen.reading(s), Unknown)]
+    gaps = [f"{source} unknown ({gap.reason})" for source, gap in seen.gaps()]
     return "; ".join((*parts, *gaps))
 
 

@@ -6,7 +6,7 @@ from bot.model.job import Job, JobState
 from bot.model.reading import Known, Unknown
 from bot.model.record import Record
 from bot.model.run import Instance, Progress, Run, RunState
-from bot.model.snapshot import Snapshot, Source, newest_complete
+from bot.model.snapshot import Snapshot, newest_complete
 from bot.model.value import Value
 from handlers.context import Context
 
@@ -155,9 +155,4 @@ def _pace(before: Progress, step: int, at: datetime) -> float | None:
 
 
 def _gaps(seen: Snapshot) -> tuple[str, ...]:
-    gaps: list[str] = []
-    for source in Source:
-        reading = seen.reading(source)
-        if isinstance(reading, Unknown):
-            gaps.append(f"{source}: {reading.reason} ({reading.detail})")
-    return tuple(gaps)
+    return tuple(f"{source}: {gap.reason} ({gap.detail})" for source, gap in seen.gaps())

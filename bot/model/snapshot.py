@@ -1,12 +1,15 @@
 """All readings of one run at one moment."""
 
 from enum import StrEnum
+from typing import Any
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
 from bot.model.job import Job
-from bot.model.reading import Known, Reading
+from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.run import Instance
+from bot.model.telemetry import Telemetry
+from bot.model.tracker import TrackerState
 from bot.model.value import RunId, Value
 
 
@@ -17,6 +20,14 @@ class Source(StrEnum):
     LOG = "log"
     METRICS = "metrics"
     CHECKPOINTS = "checkpoints"
+    TRACKER = "tracker"
+    """W&B's word on the run; read where the contract names a tracker and the settings a key."""
+    TELEMETRY = "telemetry"
+    """Finelog's word on the trainer: its phase and its last sign of life."""
+
+
+OPTIONAL = frozenset({Source.TRACKER, Source.TELEMETRY})
+"""Sources that many runs do not have: when they are not configured, nothing is missing."""
 
 
 class LogLine(Value):
@@ -73,6 +84,10 @@ class Checkpoint(Value):
     """Why it does not count as complete."""
 
 
+def _not_configured(given: dict[str, Any]) -> Unknown:
+    return Unknown(reason=Gap.NOT_CONFIGURED, detail="not configured for this run", at=given["at"])
+
+
 class Snapshot(Value):
     """Everything that was read about one run at one moment; ``at`` is the only now that checks know."""
 
@@ -86,6 +101,17 @@ class Snapshot(Value):
     metrics: Reading[Metrics]
     checkpoints: Reading[tuple[Checkpoint, ...]]
     """All candidates in all roots, by step ascending; unparsable names are left out and named in the log."""
+    tracker: Reading[TrackerState] = Field(default_factory=_not_configured)
+    telemetry: Reading[Telemetry] = Field(default_factory=_not_configured)
+
+    def gaps(self) -> tuple[tuple[Source, Unknown], ...]:
+        """Return what could not be read; an optional source that nobody configured is no gap."""
+        readings = ((source, self.reading(source)) for source in Source)
+        return tuple(
+            (source, reading)
+            for source, reading in readings
+            if isinstance(reading, Unknown) and not (source in OPTIONAL and reading.reason is Gap.NOT_CONFIGURED)
+        )
 
     def reading(self, source: Source) -> Reading[object]:
         """Return the reading that goes by this name."""
@@ -94,6 +120,8 @@ class Snapshot(Value):
             Source.LOG: self.log,
             Source.METRICS: self.metrics,
             Source.CHECKPOINTS: self.checkpoints,
+            Source.TRACKER: self.tracker,
+            Source.TELEMETRY: self.telemetry,
         }[source]  # type: ignore[return-value]  # Known is invariant for mypy, and nobody writes through this one
 
     @property

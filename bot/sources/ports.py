@@ -7,6 +7,8 @@ from bot.model.contract import Contract
 from bot.model.job import Job
 from bot.model.reading import Reading
 from bot.model.snapshot import Checkpoint, LogTail, Metrics
+from bot.model.telemetry import Telemetry
+from bot.model.tracker import TrackerState
 from bot.model.value import JobId
 
 
@@ -47,4 +49,20 @@ class CheckpointSource(Protocol):
         Known(()) only when every root answered; a root that does not exist yet holds none, one that may not be read
         makes the whole reading Unknown (field report R25).
         """
+        ...
+
+
+class TrackerSource(Protocol):
+    """The experiment tracker, as a witness."""
+
+    async def tracker(self, contract: Contract) -> Reading[TrackerState]:
+        """Say what the tracker shows of the run; a run that it does not have is Known, as MISSING."""
+        ...
+
+
+class TelemetrySource(Protocol):
+    """What the trainer reports of its own life."""
+
+    async def telemetry(self, contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Reading[Telemetry]:
+        """Say what the newest signs of life are, and whether they are of the attempt that ``jobs`` shows."""
         ...

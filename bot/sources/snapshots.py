@@ -13,8 +13,11 @@ from bot.model.job import Job
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.run import Instance
 from bot.model.snapshot import LogTail, Snapshot, Source
+from bot.model.telemetry import Telemetry
+from bot.model.tracker import TrackerState
 from bot.model.value import JobId, RunId
-from bot.sources.ports import CheckpointSource, MetricsSource, Orchestrator
+from bot.sources.chosen import is_tracked
+from bot.sources.ports import CheckpointSource, MetricsSource, Orchestrator, TelemetrySource, TrackerSource
 
 log = structlog.get_logger()
 
@@ -30,6 +33,8 @@ class SnapshotReader:
         checkpoints: CheckpointSource,
         clock: Clock,
         deadline: timedelta,
+        tracker: TrackerSource | None = None,
+        telemetry: TelemetrySource | None = None,
     ) -> None:
         """Take the sources.
 
@@ -40,7 +45,11 @@ class SnapshotReader:
             clock: for the moment of the readings.
             deadline: of one source's answer. The sources have deadlines of their own inside; this fence is for one
                 that forgets.
+            tracker: None when none is configured.
+            telemetry: None when none is configured.
         """
+        self._tracker = tracker
+        self._telemetry = telemetry
         self._orchestrators = orchestrators
         self._metrics = metrics
         self._checkpoints = checkpoints
@@ -60,9 +69,11 @@ class SnapshotReader:
             checkpoints = group.create_task(
                 self._guard(contract, Source.CHECKPOINTS, self._checkpoints.checkpoints(contract)), name="checkpoints"
             )
+            tracker = group.create_task(self._read_tracker(contract), name="tracker")
             job_id = instance.job_id if instance else contract.orchestrator.job_id
             jobs = await self._read_jobs(contract, job_id)
             since = _submitted_at(jobs, instance)
+            telemetry = group.create_task(self._read_telemetry(contract, jobs), name="telemetry")
             lines = await self._read_log(contract, job_id, since)
             metrics = await self._guard(
                 contract,
@@ -77,7 +88,22 @@ class SnapshotReader:
             log=lines,
             metrics=metrics,
             checkpoints=checkpoints.result(),
+            tracker=tracker.result(),
+            telemetry=telemetry.result(),
         )
+
+    async def _read_tracker(self, contract: Contract) -> Reading[TrackerState]:
+        if self._tracker is None or not is_tracked(contract):
+            return self._absent("the contract names no tracked run, or [wandb] has no key")
+        return await self._guard(contract, Source.TRACKER, self._tracker.tracker(contract))
+
+    async def _read_telemetry(self, contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Reading[Telemetry]:
+        if self._telemetry is None or contract.orchestrator.kind != "iris":
+            return self._absent("no Finelog is configured for this run")
+        return await self._guard(contract, Source.TELEMETRY, self._telemetry.telemetry(contract, jobs))
+
+    def _absent(self, detail: str) -> Unknown:
+        return Unknown(reason=Gap.NOT_CONFIGURED, detail=detail, at=self._clock.now())
 
     async def _read_jobs(self, contract: Contract, job_id: JobId | None) -> Reading[tuple[Job, ...]]:
         if job_id is None:

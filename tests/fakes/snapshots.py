@@ -38,6 +38,7 @@ def contract(**fields: Any) -> Contract:
         "final_step_source": "config trainer.num_train_steps",
         "orchestrator": {"kind": "iris", "job_id": JOB},
         "cadence": {"check": CADENCE},
+        "tracker": {"mode": "online", "project": "hero", "id": RUN},
     }
     return Contract.model_validate(given | fields)
 
@@ -263,7 +264,8 @@ def snapshot(
 def blind(at: datetime = AT, reason: Gap = Gap.TIMEOUT) -> Snapshot:
     """Return a snapshot of nothing but Unknowns."""
     dark = unknown(reason, at=at)
-    return snapshot(at, jobs=dark, log=dark, metrics=dark, checkpoints=dark)
+    seen = snapshot(at, jobs=dark, log=dark, metrics=dark, checkpoints=dark)
+    return seen.model_copy(update={"tracker": dark, "telemetry": dark})
 
 
 def _read[T](value: T | Unknown, at: datetime) -> Reading[T]:

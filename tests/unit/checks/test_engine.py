@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from bot.model.contract import Contract
 from bot.model.job import Job, JobState, TaskState
-from bot.model.reading import Gap, Known, Unknown
+from bot.model.reading import Gap, Known
 from bot.model.snapshot import LogTail, MetricRow, Metrics, Snapshot, Source
 from bot.model.value import CheckId
 from bot.model.verdict import Fail, NotApplicable, Pass, Severity, UnknownVerdict, Verdict
@@ -174,6 +174,7 @@ def test_ids_are_unique_and_the_ones_that_users_rely_on_are_there() -> None:
     assert {
         "job.ended", "job.pending", "job.repeated", "job.duplicate", "monitor.stale", "progress.stalled",
         "progress.startup", "checkpoint.stalled", "checkpoint.incomplete", "numerics.nonfinite", "resume.mismatch",
+        "tracker.identity", "loss.spike", "throughput.collapse", "gradients.explosion", "router.collapse",
     } == set(ids)  # fmt: skip
 
 
@@ -273,4 +274,4 @@ def test_the_default_log_of_the_builders_is_known_and_empty() -> None:
     seen = snapshot()
 
     assert seen.log == Known(value=LogTail(lines=(), is_cut=False), at=seen.at)
-    assert not any(isinstance(seen.reading(source), Unknown) for source in Source)
+    assert seen.gaps() == ()

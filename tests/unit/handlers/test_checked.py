@@ -17,7 +17,7 @@ from bot.model.plan import Grant, Request, RequestState
 from bot.model.reading import Gap
 from bot.model.record import Decision, Record
 from bot.model.run import Progress, Run, RunState
-from bot.model.snapshot import Snapshot
+from bot.model.snapshot import Snapshot, Source
 from bot.model.update import Update, UpdateKind
 from bot.model.value import CheckId, PersonName
 from bot.model.verdict import (
@@ -257,7 +257,7 @@ def test_an_unknown_reading_neither_closes_an_incident_nor_takes_a_question_back
     assert decision.requests == ()
     assert decision.run is not None
     assert decision.run.state is RunState.FAILED
-    assert len(decision.run.gaps) == 4
+    assert len(decision.run.gaps) == len(Source)
 
 
 def test_an_unknown_at_first_sight_says_nothing_and_asks_nothing() -> None:
