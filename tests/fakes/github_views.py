@@ -72,7 +72,7 @@ class Views:
             "owner": self.user(self.world.user(owner)),
             "url": self.repo_url,
             "html_url": self.page_url,
-            "permissions": {key: rank >= RANKS.index(least) for key, least in needed.items()},  # type: ignore[arg-type] # reason: the dict's values are Permissions, widened to str
+            "permissions": {key: rank >= RANKS.index(least) for key, least in needed.items()},
         }
 
     def label(self, name: str) -> Json:

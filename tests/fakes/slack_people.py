@@ -254,5 +254,5 @@ def _button(blocks: list[Json], action_id: str) -> Json:
     for block in blocks:
         for element in (*(block.get("elements") or ()), block.get("accessory") or {}):
             if element.get("action_id") == action_id:
-                return element | {"block_id": block.get("block_id", "generated")}
+                return {**element, "block_id": block.get("block_id", "generated")}
     return {}
