@@ -230,6 +230,19 @@ class IrisSettings(ServiceSection):
     """The controller refuses submissions of a client older than 14 days; Hero warns from this age on."""
 
 
+class FinelogSettings(ServiceSection):
+    """``[finelog]``: where trainers on Iris write their figures and signs of life."""
+
+    url: str | None = None
+    """http(s) address of a Finelog server; without it, the one behind the controller of ``[iris] controller_url``."""
+
+    token: SecretStr | None = None
+    """Sent as a bearer token; behind the controller that of ``[iris]`` is sent when this is not set."""
+
+    token_file: Path | None = None
+    """A file that holds the token."""
+
+
 class WandbSettings(ServiceSection):
     """``[wandb]``: the experiment tracker, read through its public API."""
 
@@ -285,6 +298,7 @@ _SECRETS: Mapping[str, tuple[str, ...]] = {
     "slack": ("bot_token", "app_token", "signing_secret"),
     "github": ("token",),
     "iris": ("token",),
+    "finelog": ("token",),
     "wandb": ("api_key",),
 }
 
@@ -306,6 +320,7 @@ class Settings(BaseSettings):
     slack: SlackSettings = SlackSettings()
     github: GitHubSettings = GitHubSettings()
     iris: IrisSettings = IrisSettings()
+    finelog: FinelogSettings = FinelogSettings()
     wandb: WandbSettings = WandbSettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     console: bool = False
@@ -324,6 +339,19 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Let the environment win over the file, which arrives as init values."""
         return env_settings, init_settings
+
+    @property
+    def finelog_in_use(self) -> FinelogSettings:
+        """``[finelog]`` with what follows from ``[iris]``; the controller's token goes to its own address alone."""
+        finelog, controller = self.finelog, self.iris.controller_url
+        if controller is None:
+            return finelog
+        behind = controller.rstrip("/")
+        url = finelog.url or f"{behind}/proxy/system.log-server"
+        is_behind = url == behind or url.startswith(f"{behind}/")
+        return finelog.model_copy(
+            update={"url": url, "token": finelog.token or (self.iris.token if is_behind else None)}
+        )
 
     @property
     def persons(self) -> tuple[Person, ...]:

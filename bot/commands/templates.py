@@ -38,6 +38,8 @@ _EXAMPLES: Mapping[str, object] = {
     "iris.config": "cluster.yaml",
     "iris.cluster": "CLUSTER",
     "iris.token_file": "secrets/iris-token",
+    "finelog.url": "http://localhost:10001",
+    "finelog.token_file": "secrets/finelog-token",
     "wandb.entity": "ENTITY",
     "wandb.project": "PROJECT",
     "wandb.api_key_file": "secrets/wandb-key",

@@ -188,3 +188,16 @@ def test_every_secret_is_refused_in_the_file_whatever_else_is_wrong(file: Path, 
 
     assert SECRET not in said
     assert ("must not stand in this file" in said) is (key != "controller_url")
+
+
+def test_finelog_is_looked_for_behind_the_controller_unless_it_is_named() -> None:
+    iris = {"controller_url": "http://iris:10000/", "token": "the-controllers"}
+
+    behind = Settings.model_validate({"iris": iris}).finelog_in_use
+    named = Settings.model_validate({"iris": iris, "finelog": {"url": "http://finelog:1"}}).finelog_in_use
+
+    assert behind.url == "http://iris:10000/proxy/system.log-server"
+    assert behind.token is not None
+    assert behind.token.get_secret_value() == "the-controllers"
+    assert (named.url, named.token) == ("http://finelog:1", None), "the controller's token is for the controller alone"
+    assert Settings().finelog_in_use.url is None
