@@ -4,19 +4,19 @@
 """
 
 import re
-import types
 import typing
 from collections.abc import Iterator
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAliasType
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from bot.model.contract import Contract
+from bot.model.wording import members, tables_of
 from bot.settings import PersonSettings, Settings
 
 
@@ -58,7 +58,7 @@ def _tables(model: type[BaseModel], name: str) -> tuple[Table, ...]:
     below = [
         table
         for key, field in model.model_fields.items()
-        for part in _parts(field)
+        for part in tables_of(field.annotation)
         for table in _tables(part, f"{name}.{key}".strip("."))
     ]
     return (Table(name, _meaning(model), _entries(model)), *below)
@@ -66,7 +66,9 @@ def _tables(model: type[BaseModel], name: str) -> tuple[Table, ...]:
 
 def _entries(model: type[BaseModel]) -> tuple[Entry, ...]:
     return tuple(
-        _entry(key, field) for key, field in model.model_fields.items() if not _parts(field) and not _is_people(field)
+        _entry(key, field)
+        for key, field in model.model_fields.items()
+        if not tables_of(field.annotation) and not _is_people(field)
     )
 
 
@@ -78,30 +80,12 @@ def _entry(key: str, field: FieldInfo) -> Entry:
         kind=_say_kind(field.annotation, field),
         default=None if default is PydanticUndefined else default,
         is_required=field.is_required(),
-        is_secret=SecretStr in _flat(field.annotation),
+        is_secret=SecretStr in members(field.annotation),
     )
 
 
-def _parts(field: FieldInfo) -> tuple[type[BaseModel], ...]:
-    """Return the classes of a field that is a table of its own."""
-    return tuple(kind for kind in _flat(field.annotation) if isinstance(kind, type) and issubclass(kind, BaseModel))
-
-
 def _is_people(field: FieldInfo) -> bool:
-    return any(PersonSettings in typing.get_args(kind) for kind in _flat(field.annotation))
-
-
-def _flat(annotation: Any) -> Iterator[Any]:
-    """Yield the members of a union, or the one type, without aliases and annotations."""
-    if isinstance(annotation, TypeAliasType):
-        yield from _flat(annotation.__value__)
-    elif typing.get_origin(annotation) is typing.Annotated:
-        yield from _flat(typing.get_args(annotation)[0])
-    elif typing.get_origin(annotation) in {typing.Union, types.UnionType}:
-        for each in typing.get_args(annotation):
-            yield from _flat(each)
-    else:
-        yield annotation
+    return any(PersonSettings in typing.get_args(kind) for kind in members(field.annotation))
 
 
 _WORDS: dict[Any, str] = {
@@ -116,7 +100,7 @@ _WORDS: dict[Any, str] = {
 
 
 def _say_kind(annotation: Any, field: FieldInfo) -> str:
-    words = [_say_type(kind) for kind in _flat(annotation) if kind is not type(None)]
+    words = [_say_type(kind) for kind in members(annotation) if kind is not type(None)]
     limits = [
         f"{sign} {value:g}"
         for each in field.metadata

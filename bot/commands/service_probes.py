@@ -16,10 +16,13 @@ from bot.model.contract import Contract
 from bot.model.durations import say_duration
 from bot.model.person import Actor, Person, Platform
 from bot.model.reading import Known, Unknown
-from bot.settings import GitHubSettings, IrisSettings, Settings, SlackSettings
+from bot.model.tracker import TrackerRunState
+from bot.settings import GitHubSettings, IrisSettings, Settings, SlackSettings, WandbSettings
+from bot.sources.chosen import is_tracked
 from bot.sources.iris.client_age import MAY_SUBMIT_FOR, client_build_date, client_words
 from bot.sources.iris.failure import NoVerbError
 from bot.sources.iris.source import IrisOrchestrator
+from bot.sources.wandb.source import WandbSource
 
 _UPGRADE = "upgrade marin-iris where the submit command runs"
 
@@ -59,6 +62,36 @@ async def probe_iris(settings: IrisSettings, contracts: tuple[Contract, ...], cl
         *(_ask_age(words, directory, settings, clock) for words, directory in _clients(settings, runs)),
     )
     return (controller, *ages)
+
+
+async def probe_wandb(settings: WandbSettings, contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:
+    """Ask W&B for every run that a contract names there; a missing key is only told of when one is wanted."""
+    tracked = [contract for contract in contracts if is_tracked(contract)]
+    if settings.api_key is None:
+        if not tracked:
+            return (good("wandb", "not configured"),)
+        names = ", ".join(contract.run_id for contract in tracked)
+        return (good("wandb", f"no key, so the tracker of {names} is not read", "set HERO_WANDB__API_KEY"),)
+    source = WandbSource(settings, clock)
+    try:
+        return tuple(await asyncio.gather(*(_ask_tracker(source, contract) for contract in tracked))) or (
+            good("wandb", "a key is set, and no contract names a tracked run"),
+        )
+    finally:
+        await source.close()
+
+
+async def _ask_tracker(source: WandbSource, contract: Contract) -> Probe:
+    name = f"wandb {contract.run_id}"
+    match await source.tracker(contract):
+        case Unknown(reason=reason, detail=detail):
+            return bad(name, f"{reason}: {detail}", "check the key, [wandb] base_url, entity and project")
+        case Known(value=state) if state.state is TrackerRunState.MISSING:
+            return good(
+                name, "W&B has no such run yet", "it appears when the trainer first logs; else correct [tracker]"
+            )
+        case Known(value=state):
+            return good(name, f"{state.url} is {state.state}")
 
 
 async def probe_people(settings: Settings, contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:

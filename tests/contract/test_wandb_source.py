@@ -1,6 +1,5 @@
 """The W&B source through the real SDK against a local server: what it makes of the service's habits and faults."""
 
-import importlib.util
 import math
 import os
 import sys
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 
 from bot.clock import Clock, SystemClock
+from bot.commands.service_probes import probe_wandb
 from bot.model.contract import Contract
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import LogTail, Metrics
@@ -21,12 +21,6 @@ from bot.sources.wandb.source import WandbMetrics, WandbSource
 from tests.fakes import snapshots
 from tests.fakes.waiting import until
 from tests.fakes.wandb import STARTED, FakeWandb
-
-# Looked for and not imported: the SDK has to find its environment set when it is.
-pytestmark = pytest.mark.skipif(
-    importlib.util.find_spec("wandb") is None,
-    reason="the wandb package is not installed; it is not yet among the dependencies",
-)
 
 DEADLINE = timedelta(seconds=3)
 """The SDK takes its time limit once in a process, so it is one for all tests here."""
@@ -481,3 +475,21 @@ async def test_after_an_orderly_end_the_source_can_begin_again(wb: FakeWandb, so
     await source.close()
 
     assert (await state(source_of(wb))).id == "abc123"
+
+
+async def test_the_doctor_asks_for_every_tracked_run_and_names_a_missing_one(wb: FakeWandb) -> None:
+    wb.run("hero", "abc123")
+    key = {"entity": wb.entity, "project": "hero", "base_url": wb.url, "api_key": wb.key, "deadline": DEADLINE}
+
+    probes = await probe_wandb(WandbSettings.model_validate(key), (contract(), contract(id="gone")), SystemClock())
+
+    assert [probe.ok for probe in probes] == [True, True]
+    assert probes[0].detail.endswith("is running")
+    assert probes[1].fix.startswith("it appears when the trainer first logs")
+
+
+async def test_without_a_key_the_doctor_says_which_trackers_are_not_read() -> None:
+    (probe,) = await probe_wandb(WandbSettings(), (contract(),), SystemClock())
+
+    assert contract().run_id in probe.detail
+    assert probe.fix == "set HERO_WANDB__API_KEY"
