@@ -30,3 +30,5 @@ class Telemetry(Value):
     """``iris:<attempt uid>`` of whoever wrote the newest row."""
     is_of_current_execution: bool | None = None
     """Whether that is the attempt that the orchestrator shows now; None when that is not known."""
+    job_id: str = ""
+    """The orchestrator's job that wrote it: the trainer's own, below a coordinator where there is one."""

@@ -1,0 +1,58 @@
+"""Which executions belong to the run's current job: Finelog's ``execution_uid`` is ``iris:<attempt uid>``. Pure.
+
+Names repeat: a job that is submitted again replaces its namesake, a retry goes on under the same task. The uid of an
+attempt does not, so it tells whose rows are whose.
+"""
+
+from bot.model.job import Job
+from bot.model.reading import Known, Reading, Unknown
+from bot.model.value import Value
+from bot.sources.finelog.tables import EXECUTION_PREFIX
+
+MOST_NAMED = 512
+"""How many executions one question names; beyond it all are asked for."""
+
+
+class Executions(Value):
+    """Whose rows are this job's."""
+
+    current: frozenset[str] = frozenset()
+    """The newest attempt of each task."""
+    all: frozenset[str] = frozenset()
+    """Every attempt of each task, earlier ones included."""
+    is_exact: bool = False
+    """Whether these are all that there are; then a row of any other execution is another job's."""
+
+    def is_current(self, execution: str) -> bool | None:
+        """Whether rows of this execution are of the current attempt; None when that is not known."""
+        if execution in self.current:
+            return True
+        return False if self.is_exact and execution.startswith(EXECUTION_PREFIX) else None
+
+    def is_foreign(self, execution: str) -> bool:
+        """Whether rows of this execution are known to be another job's."""
+        return self.is_exact and execution.startswith(EXECUTION_PREFIX) and execution not in self.all
+
+
+def executions_of(jobs: Reading[tuple[Job, ...]] | None) -> Executions:
+    """Return the executions of a job and of everything below it.
+
+    Args:
+        jobs: what the orchestrator says; None when it was not asked.
+    """
+    if jobs is None or isinstance(jobs, Unknown):
+        return Executions()
+    current: set[str] = set()
+    every: set[str] = set()
+    is_exact = True
+    for job in jobs.value:
+        if not isinstance(job.tasks, Known):
+            is_exact = False
+            continue
+        for task in job.tasks.value:
+            uids = [attempt.uid for attempt in task.attempts]
+            is_exact = is_exact and None not in uids
+            every |= {f"{EXECUTION_PREFIX}{uid}" for uid in uids if uid}
+            if task.current_attempt is not None and task.current_attempt.uid:
+                current.add(f"{EXECUTION_PREFIX}{task.current_attempt.uid}")
+    return Executions(current=frozenset(current), all=frozenset(every), is_exact=is_exact and bool(every))
