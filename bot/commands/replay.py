@@ -1,6 +1,7 @@
 """``hero replay``: what would Hero have told about a run whose figures are in a file? The same checks as live."""
 
 import re
+from importlib.util import find_spec
 from pathlib import Path
 
 from bot.commands.exits import Exit
@@ -89,6 +90,8 @@ def _check_plot(plot: Path, files: list[str]) -> None:
     problems = []
     if len(files) != 1 or files[0] == "-":
         problems.append("--plot draws one file; give one FILE, and not standard input")
+    if find_spec("matplotlib") is None:
+        problems.append("--plot needs matplotlib; install it beside Hero")
     if not plot.parent.is_dir():
         problems.append(f"--plot {plot}: {plot.parent} is no directory")
     if problems:
