@@ -98,7 +98,6 @@ def test_a_plot_is_of_one_file_and_goes_where_there_is_a_directory(tmp_path: Pat
 
 
 def test_a_plot_is_a_picture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("matplotlib")
     out = tmp_path / "out.png"
 
     _replay(capsys, [_csv(tmp_path / "run.csv")], plot=out)
