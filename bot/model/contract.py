@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
 
 from bot.model.durations import Duration
+from bot.model.figures import FURTHER
 from bot.model.value import JobId, PersonName, RunId, Value
 
 RUN_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
@@ -151,6 +152,26 @@ class MetricsContract(Part):
     """The run's own name for the learning rate."""
     timestamp: str = "timestamp"
     """The run's own name for the moment of a row: seconds since 1970, or ISO 8601 with a zone."""
+    others: dict[str, str] = {}
+    """The run's own names for further figures, by Hero's word, e.g. ``skipped_step = "optim/bad_step"``. The usual names
+    of ``skipped_step``, ``eval_loss``, ``router_entropy``, ``token_drops``, ``router_z_loss`` and ``mfu`` are known
+    without it; a word that begins with ``eval_`` is an evaluation's loss, and every one is watched for NaN."""
+
+    @field_validator("others")
+    @classmethod
+    def _are_further(cls, value: dict[str, str]) -> dict[str, str]:
+        for word, name in value.items():
+            if word in cls.model_fields:
+                msg = f"{word!r} is a key of [metrics] itself; write it there"
+                raise ValueError(msg)
+            if not word.isidentifier() or not name.strip():
+                msg = f"{word!r} = {name!r}: the word is letters, digits and _, and the name is not empty"
+                raise ValueError(msg)
+        return value
+
+    def further(self) -> dict[str, tuple[str, ...]]:
+        """Return the names of each further figure by its word: the contract's own, or else the usual ones."""
+        return {**FURTHER, **{word: (name,) for word, name in self.others.items()}}
 
 
 class RetentionContract(Part):

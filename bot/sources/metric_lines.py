@@ -59,6 +59,8 @@ class LinePatterns:
         self._figures = {
             figure: _pattern(_longest_first((getattr(names, figure), *_ALIASES[figure]))) for figure in FIGURES
         }
+        self._words = {name.lower(): word for word, given in names.further().items() for name in given}
+        self._further = _pattern(_longest_first(tuple(self._words)))
 
     def parse(self, text: str) -> Row | Unreadable | None:
         """Return the row in one line; None when the line is about something else."""
@@ -69,6 +71,8 @@ class LinePatterns:
             if isinstance(parsed, Row) and parsed.row.values:
                 return parsed
         values = {figure: value for figure in FIGURES if (value := self._figure(figure, text)) is not None}
+        for match in self._further.finditer(text):
+            values.setdefault(self._words[match["name"].lower()], _number(match))
         if not values:
             return None
         step = self._step_of(text)
@@ -78,12 +82,12 @@ class LinePatterns:
         for match in self._figures[figure].finditer(text):
             before = text[max(0, match.start() - _BEFORE_CHARS) : match.start()]
             if figure != "loss" or not _OTHER_LOSS.search(before):
-                return float(match["value"].replace(",", ""))
+                return _number(match)
         return None
 
     def _step_of(self, text: str) -> int | None:
         for match in self._step.finditer(text):
-            value = float(match["value"].replace(",", ""))
+            value = _number(match)
             if value.is_integer() and 0 <= value <= HIGHEST_STEP:
                 return int(value)
         bar = _LOGGED_BAR.search(text) or _BAR.search(text)
@@ -139,9 +143,13 @@ def _non_finite(text: str) -> float | None:
     return None if math.isfinite(value) else value
 
 
+def _number(match: re.Match[str]) -> float:
+    return float(match["value"].replace(",", ""))
+
+
 def _pattern(names: tuple[str, ...]) -> re.Pattern[str]:
     words = "|".join(re.escape(name).replace(r"\ ", r"\s+") for name in names)
-    return re.compile(rf"{_NOT_WITHIN}(?:{words}){_LINK}(?P<value>{_NUMBER}){_END}", re.IGNORECASE)
+    return re.compile(rf"{_NOT_WITHIN}(?P<name>{words}){_LINK}(?P<value>{_NUMBER}){_END}", re.IGNORECASE)
 
 
 def _longest_first(names: tuple[str, ...]) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from bot.model.contract import MetricsContract
@@ -20,6 +21,8 @@ _NOT_FINITE = {
     "-inf": -math.inf,
     "-infinity": -math.inf,
 }
+_SWITCHES = frozenset({"skipped_step"})
+"""Figures that are also logged as true and false."""
 _MILLISECONDS_FROM = 1e11
 """Seconds would be in the year 5138."""
 
@@ -55,26 +58,46 @@ def parse_json_row(text: str, names: MetricsContract) -> Parsed:
         return Unreadable()
     if not isinstance(fields, dict):
         return Unreadable()
-    found = {figure: fields[name] for figure in FIGURES if (name := getattr(names, figure)) in fields}
+    found = watched_in(fields, names)
     if names.step not in fields and not found:
         return Other()
     step = parse_step(fields.get(names.step))
     if step is None:
         return Unreadable()
-    values, has_faults = {}, False
-    for figure, raw in found.items():
-        if raw is None:
-            if figure == "loss":
-                values[figure] = math.nan
-            continue
-        value = parse_figure(raw)
-        if value is None:
-            has_faults = True
-        else:
-            values[figure] = value
+    values, has_faults = parse_figures(found)
     return Row(
         row=MetricRow(step=step, values=values, at=parse_moment(fields.get(names.timestamp))), has_faults=has_faults
     )
+
+
+def watched_in(fields: Mapping[str, object], names: MetricsContract) -> dict[str, object]:
+    """Return what is watched in a logged record, raw, by Hero's word: the contract's figures and further ones."""
+    found = {figure: fields[name] for figure in FIGURES if (name := getattr(names, figure)) in fields}
+    for word, given in names.further().items():
+        name = next((name for name in given if name in fields), None)
+        if name is not None:
+            found[word] = fields[name]
+    return found
+
+
+def parse_figures(found: Mapping[str, object]) -> tuple[dict[str, float], bool]:
+    """Return raw figures as numbers, and whether one of them could not be read.
+
+    A loss that is null is NaN, as many writers of JSON put it (field report R21); any other null was not logged.
+    """
+    values: dict[str, float] = {}
+    has_faults = False
+    for word, raw in found.items():
+        if raw is None:
+            if word == "loss":
+                values[word] = math.nan
+            continue
+        value = float(raw) if isinstance(raw, bool) and word in _SWITCHES else parse_figure(raw)
+        if value is None:
+            has_faults = True
+        else:
+            values[word] = value
+    return values, has_faults
 
 
 def parse_step(raw: object) -> int | None:

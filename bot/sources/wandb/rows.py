@@ -4,7 +4,6 @@
 seconds. NaN and infinities come as strings from the live store and as floats from exported files, so both count.
 """
 
-import math
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from bot.model.contract import MetricsContract
 from bot.model.snapshot import MetricRow
 from bot.model.value import Value
-from bot.sources.metric_rows import FIGURES, parse_figure, parse_moment, parse_step
+from bot.sources.metric_rows import FIGURES, parse_figures, parse_moment, parse_step
 
 TRACKER_STEP = "_step"
 _TRAINER_STEPS = ("global_step", "trainer/global_step", "train/global_step")
@@ -75,27 +74,13 @@ def parse_row(raw: object, names: MetricsContract, key: str, trainer_step: int |
 
 
 def figures_of(raw: Mapping[str, Any], names: MetricsContract) -> tuple[dict[str, float], bool]:
-    """Return the watched figures by the contract's words, and whether one of them could not be read.
-
-    A loss that is null is NaN, as many writers of JSON put it (field report R21); any other null was not logged.
-    """
-    values: dict[str, float] = {}
-    has_faults = False
-    for figure in FIGURES:
-        name = getattr(names, figure)
-        if not has(raw, name):
-            continue
-        given = find(raw, name)
-        if given is None:
-            if figure == "loss":
-                values[figure] = math.nan
-            continue
-        value = parse_figure(given)
-        if value is None:
-            has_faults = True
-        else:
-            values[figure] = value
-    return values, has_faults
+    """Return the watched figures by Hero's words, and whether one of them could not be read."""
+    found = {figure: find(raw, name) for figure in FIGURES if has(raw, name := getattr(names, figure))}
+    for word, given in names.further().items():
+        name = next((name for name in given if has(raw, name)), None)
+        if name is not None:
+            found[word] = find(raw, name)
+    return parse_figures(found)
 
 
 def has(raw: Mapping[str, Any], name: str) -> bool:

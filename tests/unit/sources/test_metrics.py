@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from bot.model.contract import Contract, LocalContract, MetricsContract
 from bot.model.reading import Gap, Known, Reading, Unknown
@@ -77,6 +78,34 @@ async def test_each_row_is_handed_out_once_also_when_its_line_was_half_written(r
         file.write('ss": 2.5}\n{"step": 4, "loss": 2.5}\n')
 
     assert (first, half, await run.steps(), await run.steps()) == ([1, 2], [], [3, 4], [])
+
+
+async def test_further_figures_come_under_heros_words_whatever_the_trainer_calls_them(run: Run) -> None:
+    run.file.write_text(
+        '{"step": 1, "loss": 2.5, "optim/skipped_step": true, "eval/paloma/macro_loss": "NaN"}\n'
+        '{"step": 2, "optim_skipped_step": 0, "throughput/mfu": 0.2, "eval/loss": null, "hobby": 7}\n'
+    )
+
+    first, second = (await run.read()).rows
+
+    assert first.values["skipped_step"] == 1.0
+    assert math.isnan(first.values["eval_paloma_macro_loss"])
+    assert second.values == {"skipped_step": 0.0, "mfu": 0.2}
+
+
+def test_a_contract_names_further_figures_of_its_own_and_replaces_the_usual_names() -> None:
+    names = MetricsContract(others={"eval_code": "eval/code/bpb", "skipped_step": "bad_steps/now"})
+    line = '{"step": 3, "eval/code/bpb": Infinity, "bad_steps/now": 1, "optim/skipped_step": 0}'
+    expected = Row(row=MetricRow(step=3, values={"eval_code": math.inf, "skipped_step": 1.0}))
+
+    assert parse_json_row(line, names) == expected
+    assert LinePatterns(names).parse("step 3 | eval/code/bpb inf | bad_steps/now: 1") == expected
+
+
+@pytest.mark.parametrize("others", [{"loss": "train/loss"}, {"two words": "x"}, {"eval_code": " "}])
+def test_a_further_figure_is_refused_that_no_row_could_have(others: dict[str, str]) -> None:
+    with pytest.raises(ValidationError):
+        MetricsContract(others=others)
 
 
 async def test_duplicate_and_out_of_order_steps_stay_as_they_were_logged(run: Run) -> None:
@@ -244,7 +273,7 @@ def test_a_moment_is_the_same_in_every_spelling(at: datetime) -> None:
         ("Step: 1,200/5,000, Loss: 3.21.", 1200, {"loss": 3.21}),
         ('INFO {"step": 120, "loss": 3.21}', 120, {"loss": 3.21}),
         ("{'step': 120, 'loss': 3.21}", 120, {"loss": 3.21}),
-        ("global_step=120 train/loss=3.21 eval/loss=9", 120, {"loss": 3.21}),
+        ("global_step=120 train/loss=3.21 eval/loss=9", 120, {"loss": 3.21, "eval_loss": 9.0}),
         ("throughput/tokens_per_second=12,345 step=120", 120, {"tokens_per_second": 12345.0}),
         (" iteration      120/    1000 | lm loss: 3.21E+00 | grad norm: 0.5 |", 120, {"loss": 3.21, "grad_norm": 0.5}),
         ("step 120: val loss 9.0, train loss 3.21", 120, {"loss": 3.21}),
@@ -267,7 +296,7 @@ def test_a_printed_step_is_a_row(line: str, step: int, values: dict[str, float])
         "loss=3.2 at last",
         "step=1.2k loss=3.2",
         "Progress on:train 1.20kit/10.0kit rate:2.0it/s postfix:loss=3.2",
-        "step=120 val_loss=3.2 eval/loss=3.2 eval loss 3.2 aux loss: 0.1",
+        "step=120 test_loss=3.2 eval loss 3.2 aux loss: 0.1",
         "Saving checkpoint at step 20.",
         "Saved checkpoint to /out/step-20 for step 20",
         "step=120 loss=3.2M",
