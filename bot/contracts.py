@@ -9,9 +9,20 @@ from pydantic import ValidationError
 
 from bot.model.contract import Contract
 from bot.model.value import PersonName, RunId, Value
+from bot.model.wording import Wrong, nearest, tables_of, wrongs
+from bot.toml_lines import TomlFile
 
-type ContractTest = Callable[[Contract], tuple[str, ...]]
+type ContractTest = Callable[[Contract], tuple[Wrong, ...]]
 """A further test of a contract that parsed; returns its problems."""
+
+_PAGE = "docs/contract.md"
+_STAND_IN: dict[str, Any] = {
+    "dri": "nobody",
+    "command": ["nothing"],
+    "output_root": "nowhere",
+    "orchestrator": {"kind": "local", "directory": "nowhere"},
+}
+"""What is put in place of what is wrong, so that the rest can be looked through at once."""
 
 
 class BadContract(Value):
@@ -19,7 +30,7 @@ class BadContract(Value):
 
     run_id: RunId
     problems: tuple[str, ...]
-    """Each names the file, the key and the fix."""
+    """Each names the file, the line where it is known, the key and the fix."""
 
 
 class Contracts:
@@ -49,59 +60,99 @@ class Contracts:
         return self.read(self._directory / f"{run_id}.toml")
 
     def read(self, path: Path) -> Contract | BadContract:
-        """Read the contract in a file, wherever it lies."""
+        """Read the contract in a file, wherever it lies.
+
+        A relative ``checkout`` is taken from the directory that holds the contracts' directory, where ``hero.toml``
+        lies as ``hero init`` writes it; for a file elsewhere, from the file's own directory.
+        """
         run_id = RunId(path.stem)
         try:
-            table = tomllib.loads(path.read_text(encoding="utf-8"))
+            file = TomlFile(path, path.read_text(encoding="utf-8"))
         except FileNotFoundError:
             return BadContract(run_id=run_id, problems=(f"{path}: no such file; `hero init` writes an example",))
         except (OSError, UnicodeDecodeError) as error:
             return BadContract(run_id=run_id, problems=(f"{path}: cannot be read ({error})",))
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            return BadContract(run_id=run_id, problems=(f"{path}: is no TOML: {error}",))
         try:
-            given = _with_defaults(table, path)
+            table = tomllib.loads(file.text)
+        except tomllib.TOMLDecodeError as error:
+            return BadContract(run_id=run_id, problems=(file.broken(error),))
+        except RecursionError:
+            return BadContract(run_id=run_id, problems=(f"{path}: is no TOML: it is nested too deeply",))
+        found = self._judge(table, path)
+        if isinstance(found, Contract):
+            return found
+        problems = tuple(f"{file.where(each.location)}: {each.named}: {each.message}" for each in found)
+        return BadContract(run_id=run_id, problems=problems)
+
+    def _judge(self, table: dict[str, Any], path: Path) -> Contract | tuple[Wrong, ...]:
+        """Return the contract, or all that is wrong with it at once."""
+        try:
+            given = {"run_id": path.stem, **table, "checkout": self._checkout(table.get("checkout", "."), path)}
         except (OSError, RuntimeError, ValueError) as error:
-            return BadContract(run_id=run_id, problems=(f"{path}: checkout: is no usable path ({error})",))
+            wrong = Wrong(("checkout",), "checkout", f"is no usable path ({error}); give a directory of this machine")
+            return (wrong,)
         try:
             contract = Contract.model_validate(given)
         except ValidationError as error:
-            problems = tuple(f"{path}: {_say(each)}" for each in error.errors(include_input=False, include_url=False))
-            return BadContract(run_id=run_id, problems=problems)
-        problems = tuple(f"{path}: {problem}" for problem in self._look_through(contract, path))
-        return BadContract(run_id=run_id, problems=problems) if problems else contract
+            refused = tuple(map(_about_run_id, wrongs(Contract, error, what="field of a contract", page=_PAGE)))
+            return (*refused, *self._look_through_the_rest(given, refused, path))
+        return self._look_through(contract, path) or contract
 
-    def _look_through(self, contract: Contract, path: Path) -> tuple[str, ...]:
-        problems: list[str] = []
+    def _checkout(self, stated: object, path: Path) -> object:
+        if not isinstance(stated, str):
+            return stated  # refused by its own field
+        above = path.parent.absolute()
+        base = above.parent if above == self._directory.absolute() else above
+        return str((base / Path(stated).expanduser()).resolve())
+
+    def _look_through_the_rest(
+        self, given: dict[str, Any], refused: tuple[Wrong, ...], path: Path
+    ) -> tuple[Wrong, ...]:
+        """Look through what is left of a contract without its wrong keys."""
+        wrong = {each.location[0] for each in refused if each.location}
+        left = {key: value for key, value in given.items() if key not in wrong}
+        try:
+            contract = Contract.model_validate({**_STAND_IN, "run_id": "stand-in", **left})
+        except ValidationError:
+            return ()
+        return tuple(each for each in self._look_through(contract, path) if each.location[0] in left)
+
+    def _look_through(self, contract: Contract, path: Path) -> tuple[Wrong, ...]:
+        problems: list[Wrong] = []
         if contract.run_id != path.stem:
-            problems.append(f"run_id {contract.run_id!r} must be the file's name without .toml, {path.stem!r}")
+            message = f"{contract.run_id!r} must be the file's name without .toml, {path.stem!r}; leave the key out"
+            problems.append(Wrong(("run_id",), "run_id", message))
         roles = (("dri", contract.dri), ("owner", contract.owner), *(("deputies", d) for d in contract.deputies))
         for role, name in roles:
             if name is not None and name not in self._people:
                 known = ", ".join(sorted(self._people)) or "nobody yet"
-                problems.append(f"{role} {name!r} is nobody in [people] of hero.toml (there: {known})")
+                message = f"{name!r} is nobody in [people] of hero.toml (there: {known}); add a table [people.{name}]"
+                problems.append(Wrong((role,), role, message))
+        for key in contract.basis:
+            if key not in _FIELDS:
+                guess = nearest(key, _FIELDS)
+                message = f"there is no field of this name; {guess} {_PAGE} lists those there are".replace("  ", " ")
+                problems.append(Wrong(("basis", key), key, message))
         for test in self._tests:
             problems.extend(test(contract))
         return tuple(problems)
 
 
-def _with_defaults(table: dict[str, Any], path: Path) -> dict[str, Any]:
-    """Take the run's name from the file, and make the checkout absolute against the file's own directory."""
-    checkout = table.get("checkout", ".")
-    if isinstance(checkout, str):
-        checkout = str((path.parent.resolve() / Path(checkout).expanduser()).resolve())
-    return {"run_id": path.stem, **table, "checkout": checkout}
+def _fields() -> frozenset[str]:
+    """Return every field of a contract, those in tables as ``table.key``."""
+    inside = (
+        f"{name}.{key}"
+        for name, field in Contract.model_fields.items()
+        for table in tables_of(field.annotation)
+        for key in table.model_fields
+    )
+    return frozenset((*Contract.model_fields, *inside))
 
 
-def _say(error: Any) -> str:
-    key = ".".join(str(part) for part in error["loc"]) or "contract"
-    match error["type"]:
-        case "missing":
-            return f"{key} is missing"
-        case "extra_forbidden":
-            return f"{key} is no field of a contract; see docs/contract.md for those there are"
-        case "string_pattern_mismatch" if key == "run_id":
-            return "run_id must be the file's name without .toml: letters, digits, '.', '_' and '-'"
-        case _:
-            message = error["msg"].removeprefix("Value error, ")
-            return f"{key}: {message}"
+_FIELDS = _fields()
+
+
+def _about_run_id(wrong: Wrong) -> Wrong:
+    if wrong.location != ("run_id",):
+        return wrong
+    return wrong._replace(message="must be the file's name without .toml; of letters, digits, '.', '_' and '-'")

@@ -5,7 +5,6 @@ from files named by ``<key>_file``, never from the TOML itself.
 """
 
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
@@ -19,15 +18,18 @@ from pydantic import (
     Field,
     SecretStr,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, SettingsError
 
 from bot.errors import ConfigurationError
 from bot.model.durations import Duration
 from bot.model.person import Person
 from bot.model.value import PersonName
+from bot.model.wording import Wrong, wrongs
+from bot.toml_lines import TomlFile
 
 
 class Section(BaseModel):
@@ -35,15 +37,16 @@ class Section(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", use_attribute_docstrings=True, hide_input_in_errors=True)
 
-    @model_validator(mode="after")
-    def _durations_last(self) -> Self:
+    @field_validator("*")
+    @classmethod
+    def _lasts(cls, value: object, info: ValidationInfo) -> object:
         """Refuse what would check, ask or post without a pause, or give up before it has begun."""
-        for name in type(self).model_fields:
-            value = getattr(self, name)
-            if isinstance(value, timedelta) and (value < timedelta() or (not value and name not in _MAY_BE_ZERO)):
-                msg = f"{name} must be longer than zero, e.g. 30s"
-                raise ValueError(msg)
-        return self
+        if isinstance(value, timedelta) and (
+            value < timedelta() or (not value and info.field_name not in _MAY_BE_ZERO)
+        ):
+            msg = "must be longer than zero; write it as 30s, 15m or 1h30m"
+            raise ValueError(msg)
+        return value
 
 
 _MAY_BE_ZERO = frozenset({"jitter"})
@@ -71,7 +74,7 @@ class BotSettings(Section):
     cadence: Duration = timedelta(minutes=15)
     """How often a run is checked whose contract does not say (manage-hero-run, "Operating Model")."""
 
-    http: str = Field(default="127.0.0.1:8080", pattern=r"^\S+:\d{1,5}$")
+    http: str = Field(default="127.0.0.1:8080", pattern=r"^\S+:\d{1,5}$", examples=["127.0.0.1:8080"])
     """``HOST:PORT`` where health, status and Slack's HTTP mode are served; port 0 lets the system choose."""
 
     timezone: str = "UTC"
@@ -142,8 +145,9 @@ class SlackSettings(ServiceSection):
     mode: Literal["socket", "http"] = "socket"
     """How Slack reaches Hero: a socket that Hero opens, or requests to ``/slack/events``."""
 
-    channel: str | None = None
-    """Channel id (``C…``) where each run gets its thread."""
+    channel: str | None = Field(default=None, pattern=r"^[CG][A-Z0-9]+$", examples=["C0123456789"])
+    """Id of the channel where each run gets its thread, ``C…`` or ``G…`` and not its name: in Slack, channel name,
+    *About*, at the bottom."""
 
     base_url: str = "https://slack.com/api/"
     """Where the Web API is; GovSlack and proxies need another."""
@@ -158,15 +162,17 @@ class SlackSettings(ServiceSection):
     def _has_what_its_mode_needs(self) -> Self:
         if self.bot_token is None:
             return self
+        missing: list[str] = []
         if self.channel is None:
-            msg = "channel is missing; give the id of the channel for runs, C…"
-            raise ValueError(msg)
+            missing.append("channel is missing; give the id of the channel for runs, C…")
         if self.mode == "socket" and self.app_token is None:
-            msg = 'app_token is missing for mode = "socket"; set HERO_SLACK__APP_TOKEN or app_token_file'
-            raise ValueError(msg)
+            missing.append('app_token is missing for mode = "socket"; set HERO_SLACK__APP_TOKEN or app_token_file')
         if self.mode == "http" and self.signing_secret is None:
-            msg = 'signing_secret is missing for mode = "http"; set HERO_SLACK__SIGNING_SECRET or signing_secret_file'
-            raise ValueError(msg)
+            missing.append(
+                'signing_secret is missing for mode = "http"; set HERO_SLACK__SIGNING_SECRET or signing_secret_file'
+            )
+        if missing:
+            raise ValueError("\n".join(missing))
         return self
 
 
@@ -179,7 +185,7 @@ class GitHubSettings(ServiceSection):
     token_file: Path | None = None
     """A file that holds the token."""
 
-    repository: str | None = Field(default=None, pattern=r"^[^/\s]+/[^/\s]+$")
+    repository: str | None = Field(default=None, pattern=r"^[^/\s]+/[^/\s]+$", examples=["OWNER/NAME"])
     """``owner/name`` of the repository that holds the runs' issues."""
 
     base_url: str = "https://api.github.com"
@@ -275,8 +281,8 @@ class HeartbeatSettings(Section):
 class PersonSettings(Section):
     """``[people.NAME]``: the accounts of one person."""
 
-    slack: str | None = Field(default=None, pattern=r"^[UW][A-Z0-9]+$")
-    """Slack user id, ``U…``, never a name."""
+    slack: str | None = Field(default=None, pattern=r"^[UW][A-Z0-9]+$", examples=["U0123456789"])
+    """Slack user id, ``U…``, never a name: in Slack, profile, *More*, *Copy member ID*."""
 
     discord: str | None = None
     """Discord user id."""
@@ -365,8 +371,6 @@ class Settings(BaseSettings):
 
 
 _TABLES = frozenset(Settings.model_fields) - {"console"}
-_HEADER = re.compile(r"\s*\[+([^\]]+)\]")
-_KEY = re.compile(r"\s*([\w.\"' -]+?)\s*=")
 
 
 def load_settings(path: Path | None) -> Settings:
@@ -375,15 +379,29 @@ def load_settings(path: Path | None) -> Settings:
     Raises:
         ConfigurationError: the file cannot be read, or a key is wrong; all problems at once, each with its fix.
     """
-    table = _read_table(path) if path is not None else {}
-    _refuse_values_for_tables(path, table)
-    _refuse_plain_secrets(path, table)
+    file, table = _read(path) if path is not None else (None, {})
     base = path.parent if path is not None else Path()
-    table = _read_secret_files(path, table, base)
+    problems: list[str] = []
+    # What one step refuses it leaves out, so that the next ones say what else is wrong.
+    for step in (_without_values_for_tables, _without_plain_secrets):
+        table, found = step(file, table)
+        problems += found
+    table, found = _with_secret_files(file, table, base)
+    problems += found
+    settings: Settings | None = None
     try:
         settings = Settings(**table)
     except ValidationError as error:
-        raise ConfigurationError(tuple(_problem(path, each) for each in error.errors(include_input=False))) from None
+        said = wrongs(Settings, error, what="setting", page="docs/settings.md")
+        problems += [_problem(file, each) for each in said]
+    except SettingsError:
+        problems += [
+            f"environment variable {name}: a whole table cannot be set at once; set its keys, {name}__KEY"
+            for name in sorted(f"HERO_{table.upper()}" for table in _TABLES)
+            if name in os.environ
+        ]
+    if settings is None or problems:
+        raise ConfigurationError(tuple(problems))
     placed = {"runs": base / settings.bot.runs, "database": _placed(settings.bot.database, base)}
     return settings.model_copy(update={"bot": settings.bot.model_copy(update=placed)})
 
@@ -394,56 +412,50 @@ def _placed(database: str, base: Path) -> str:
     return f"{scheme}:///{base / name}" if found and name and name != ":memory:" else database
 
 
-def _read_table(path: Path) -> dict[str, Any]:
+def _read(path: Path) -> tuple[TomlFile, dict[str, Any]]:
     try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
+        file = TomlFile(path, path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         problem = f"{path}: no such file; `hero init` writes one, or name yours with --config or HERO_CONFIG"
+        raise ConfigurationError((problem,)) from None
     except (OSError, UnicodeDecodeError) as error:
-        problem = f"{path}: cannot be read ({error})"
+        raise ConfigurationError((f"{path}: cannot be read ({error})",)) from None
+    try:
+        return file, tomllib.loads(file.text)
     except tomllib.TOMLDecodeError as error:
-        problem = _broken_toml(path, str(error))
+        problem = file.broken(error)
+    except RecursionError:
+        problem = f"{path}: is no TOML: it is nested too deeply"
     raise ConfigurationError((problem,))
 
 
-def _broken_toml(path: Path, message: str) -> str:
-    """Name the line and its key, and never its value: that may be a secret."""
-    found = re.search(r"\(at line (\d+), column \d+\)", message)
-    reason = message[: found.start()].strip() if found else message
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    number = int(found[1]) if found else len(lines)
-    broken = lines[number - 1] if 0 < number <= len(lines) else ""
-    key = re.match(r"\s*([\w.\"-]+)\s*=", broken)
-    named = f"{key[1]}: " if key else ""
-    fix = 'write texts in "quotes", numbers and true/false bare, lists as ["a", "b"]'
-    return f"{path}:{number}: {named}this line is no TOML ({reason}); {fix}"
-
-
-def _refuse_values_for_tables(path: Path | None, table: Mapping[str, Any]) -> None:
+def _without_values_for_tables(file: TomlFile | None, table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Refuse ``slack = 5``, which the environment's own part of the table would silently cover."""
-    problems = tuple(
-        f"{_where(path, (name,))}: [{name}]: is a table; write [{name}] on a line of its own and its keys below"
-        for name in sorted(_TABLES & table.keys())
-        if not isinstance(table[name], dict)
-    )
-    if problems:
-        raise ConfigurationError(problems)
+    wrong = sorted(name for name in _TABLES & table.keys() if not isinstance(table[name], dict))
+    problems = [
+        f"{_where(file, (name,))}: [{name}]: is a table; write [{name}] on a line of its own and its keys below"
+        for name in wrong
+    ]
+    return {name: value for name, value in table.items() if name not in wrong}, problems
 
 
-def _refuse_plain_secrets(path: Path | None, table: Mapping[str, Any]) -> None:
-    problems = tuple(
-        f"{_where(path, (section, key))}: [{section}] {key} is a secret and must not stand in this file; "
-        f"set HERO_{section.upper()}__{key.upper()} or {key}_file"
-        for section, keys in _SECRETS.items()
-        for key in keys
-        if key in table.get(section, {})
-    )
-    if problems:
-        raise ConfigurationError(problems)
+def _without_plain_secrets(file: TomlFile | None, table: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    problems: list[str] = []
+    left = dict(table)
+    for section, keys in _SECRETS.items():
+        inside = table.get(section, {})
+        problems += [
+            f"{_where(file, (section, key))}: [{section}] {key} is a secret and must not stand in this file; "
+            f"set HERO_{section.upper()}__{key.upper()} or {key}_file"
+            for key in keys
+            if key in inside
+        ]
+        if section in table:
+            left[section] = {key: value for key, value in inside.items() if key not in keys}
+    return left, problems
 
 
-def _read_secret_files(path: Path | None, table: dict[str, Any], base: Path) -> dict[str, Any]:
+def _with_secret_files(file: TomlFile | None, table: dict[str, Any], base: Path) -> tuple[dict[str, Any], list[str]]:
     problems: list[str] = []
     merged = dict(table)
     for section, keys in _SECRETS.items():
@@ -452,7 +464,7 @@ def _read_secret_files(path: Path | None, table: dict[str, Any], base: Path) -> 
             name = os.environ.get(f"HERO_{section.upper()}__{key.upper()}_FILE") or inside.get(f"{key}_file")
             if not isinstance(name, str):
                 continue
-            where = f"{_where(path, (section, f'{key}_file'))}: [{section}] {key}_file {name}"
+            where = f"{_where(file, (section, f'{key}_file'))}: [{section}] {key}_file {name}"
             try:
                 secret = (base / name).read_text(encoding="utf-8").strip()
             except (OSError, ValueError) as error:
@@ -462,49 +474,15 @@ def _read_secret_files(path: Path | None, table: dict[str, Any], base: Path) -> 
                 problems.append(f"{where}: is empty; it must hold the secret and nothing else")
                 continue
             merged[section] = {**merged.get(section, {}), key: secret, f"{key}_file": str((base / name).absolute())}
-    if problems:
-        raise ConfigurationError(tuple(problems))
-    return merged
+    return merged, problems
 
 
-def _problem(path: Path | None, error: Any) -> str:
-    location = tuple(str(part) for part in error["loc"])
-    is_in_table = location[0] in _TABLES or len(location) > 1
-    named = f"[{location[0]}] {'.'.join(location[1:])}".strip() if is_in_table else location[0]
-    message = error["msg"].removeprefix("Value error, ")
-    if error["type"] == "extra_forbidden":
-        message = "is no setting; see docs/settings.md for those there are"
-    variable = "HERO_" + "__".join(part.upper() for part in location)
-    where = f"environment variable {variable}" if variable in os.environ else _where(path, location)
-    return f"{where}: {named}: {message}"
+def _problem(file: TomlFile | None, wrong: Wrong) -> str:
+    named = f"[{wrong.name}]" if wrong.location[0] in _TABLES and len(wrong.location) == 1 else wrong.named
+    variable = "HERO_" + "__".join(part.upper() for part in wrong.location)
+    where = f"environment variable {variable}" if variable in os.environ else _where(file, wrong.location)
+    return f"{where}: {named}: {wrong.message}"
 
 
-def _where(path: Path | None, location: tuple[str, ...]) -> str:
-    """``hero.toml:12``, without the line where the key stands on none, as one that is missing does."""
-    if path is None:
-        return "settings"
-    line = _line_of(path, location)
-    return f"{path}:{line}" if line else str(path)
-
-
-def _line_of(path: Path, location: tuple[str, ...]) -> int | None:
-    """Return the line on which a key or, for want of it, its table begins; None when neither is there."""
-    table: tuple[str, ...] = ()
-    nearest: int | None = None
-    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
-        if header := _HEADER.match(line):
-            table = _words(header[1])
-            here = table
-        elif key := _KEY.match(line):
-            here = (*table, *_words(key[1]))
-        else:
-            continue
-        if here == location:
-            return number
-        if here and here == location[: len(here)]:
-            nearest = number
-    return nearest
-
-
-def _words(dotted: str) -> tuple[str, ...]:
-    return tuple(part.strip().strip("\"'") for part in dotted.split("."))
+def _where(file: TomlFile | None, location: tuple[str, ...]) -> str:
+    return file.where(location) if file is not None else "settings"

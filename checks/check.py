@@ -15,6 +15,7 @@ from bot.model.reading import Gap
 from bot.model.snapshot import Snapshot, Source
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, Judgement, Pass, Patience, Severity, UnknownVerdict, Verdict
+from bot.model.wording import Wrong, nearest, wrongs
 
 AT_ONCE = Patience()
 """Opened by the first look that fails, closed by the first that passes."""
@@ -96,23 +97,25 @@ def thresholds_of[L: Value, M: Value](check: Check[L, M], contract: Contract) ->
     return type(check.thresholds).model_validate({**check.thresholds.model_dump(), **own})
 
 
-def threshold_problems(checks: tuple[Check[Any, Any], ...], contract: Contract) -> tuple[str, ...]:
+def threshold_problems(checks: tuple[Check[Any, Any], ...], contract: Contract) -> tuple[Wrong, ...]:
     """Return what is wrong with a contract's ``[thresholds]``, each with its fix; empty when nothing is."""
     known = {check.id: check for check in checks}
-    problems: list[str] = []
+    problems: list[Wrong] = []
     for check_id in contract.thresholds:
+        place = ("thresholds", check_id)
         if check_id not in known:
-            problems.append(
-                f'[thresholds] {check_id}: no such check; write the id in quotes, as in [thresholds."progress.stalled"]'
-            )
+            guess = nearest(check_id, known) or "`hero checks` lists them,"
+            fix = f'{guess} write the id in quotes, as in [thresholds."progress.stalled"]'
+            problems.append(Wrong(place, check_id, f"there is no such check; {fix}"))
             continue
         try:
             thresholds_of(known[CheckId(check_id)], contract)
         except ValidationError as error:
-            problems.extend(
-                f"[thresholds.{check_id!r}] {'.'.join(map(str, each['loc']))}: {each['msg']}"
-                for each in error.errors(include_input=False, include_url=False)
-            )
+            own = type(known[CheckId(check_id)].thresholds)
+            problems += [
+                each._replace(location=(*place, *each.location))
+                for each in wrongs(own, error, what=f"threshold of {check_id}", page="docs/checks.md")
+            ]
     return tuple(problems)
 
 

@@ -29,7 +29,12 @@ them.
 `runs/RUN_ID.toml` holds what a run's owner promised at launch, one file a run. It is read anew at each look, so an edit
 counts at once. A contract with a mistake blocks its own run and no other; `hero doctor` names the mistake and the fix.
 `hero init` writes an example. Durations are written as `15m`, `570s`, `1h30m` or a number of seconds. A key with the
-default *needed* must be there.
+default *needed* must be there. What the trainer has to print and write for Hero to see it is in
+[trainer.md](trainer.md).
+
+**Relative paths**: `checkout` is relative to the directory that holds `runs/`, where `hero.toml` lies in the layout
+that `hero init` writes; every other path of this file is relative to `checkout`. What the trainer itself makes of its
+arguments is its own affair: the command is run with `checkout` as its working directory.
 """
 
 
@@ -48,14 +53,21 @@ def _page(head: str, tables: Iterable[Table], *, is_settings: bool) -> str:
 
 
 def _section(table: Table, *, is_settings: bool) -> str:
-    title = f"## `[{table.name}]`\n\n{_prose(table.meaning)}" if table.name else "## Above all tables"
+    kind = next((f", kind = {entry.kind}" for entry in table.entries if entry.key == "kind" and table.name), "")
+    title = f"## `[{table.name}]`{kind}\n\n{_prose(table.meaning)}" if table.name else "## Above all tables"
     columns = ("key", "value", "default", *(("environment",) if is_settings else ()), "meaning")
     rows = [columns, ("---",) * len(columns), *(_row(entry, table.name, is_settings) for entry in table.entries)]
     return f"{title}\n\n" + "\n".join(f"| {' | '.join(row)} |" for row in rows) + "\n"
 
 
+_FROM_ELSEWHERE = {"run_id": "the file's name"}
+"""What need not be written, and where it comes from then."""
+
+
 def _row(entry: Entry, section: str, is_settings: bool) -> tuple[str, ...]:  # noqa: FBT001 - positional for the one caller
-    if entry.is_required:
+    if not section and entry.key in _FROM_ELSEWHERE:
+        default = _FROM_ELSEWHERE[entry.key]
+    elif entry.is_required:
         default = "*needed*"
     elif entry.default is None or entry.default == "":
         default = ""

@@ -5,7 +5,6 @@
 
 import re
 import typing
-from collections.abc import Iterator
 from datetime import timedelta
 from enum import Enum
 from pathlib import Path
@@ -54,14 +53,19 @@ def contract_tables() -> tuple[Table, ...]:
     return _tables(Contract, "")
 
 
-def _tables(model: type[BaseModel], name: str) -> tuple[Table, ...]:
+_ONE_OF = {2: "One of these two, by its `kind`. "}
+"""What is said before the meaning of a table of which there are several."""
+
+
+def _tables(model: type[BaseModel], name: str, before: str = "") -> tuple[Table, ...]:
     below = [
         table
         for key, field in model.model_fields.items()
-        for part in tables_of(field.annotation)
-        for table in _tables(part, f"{name}.{key}".strip("."))
+        for parts in (tables_of(field.annotation),)
+        for part in parts
+        for table in _tables(part, f"{name}.{key}".strip("."), _ONE_OF.get(len(parts), ""))
     ]
-    return (Table(name, _meaning(model), _entries(model)), *below)
+    return (Table(name, before + _meaning(model), _entries(model)), *below)
 
 
 def _entries(model: type[BaseModel]) -> tuple[Entry, ...]:

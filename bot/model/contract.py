@@ -5,7 +5,7 @@ import json
 import shlex
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
 
@@ -73,7 +73,7 @@ class IrisContract(Part):
 
     kind: Literal["iris"]
     """``iris``."""
-    job_id: JobId
+    job_id: JobId = Field(examples=["/USER/JOB"])
     """The job to watch, ``/user/name``: the coordinator where there is one; its children are watched with it."""
 
     @field_validator("job_id")
@@ -91,8 +91,8 @@ class LocalContract(Part):
 
     kind: Literal["local"]
     """``local``."""
-    directory: str
-    """Where jobs keep their state and output; one directory a job below it."""
+    directory: str = Field(examples=["jobs"])
+    """Where jobs keep their state and output, one directory a job below it; a relative path is below ``checkout``."""
 
     @property
     def job_id(self) -> None:
@@ -123,14 +123,13 @@ class CadenceContract(Part):
     stabilise: Duration = timedelta(seconds=120)
     """How long a relaunched job is given before it counts as not dying at once."""
 
-    @model_validator(mode="after")
-    def _are_positive(self) -> Self:
-        for name in ("check", "after_submit", "steady", "stabilise"):
-            value = getattr(self, name)
-            if value is not None and value <= timedelta():
-                msg = f"{name} must be longer than zero"
-                raise ValueError(msg)
-        return self
+    @field_validator("*")
+    @classmethod
+    def _is_positive(cls, value: timedelta | None) -> timedelta | None:
+        if value is not None and value <= timedelta():
+            msg = "must be longer than zero; write it as 30s, 15m or 1h30m"
+            raise ValueError(msg)
+        return value
 
 
 class MetricsContract(Part):
@@ -153,9 +152,9 @@ class MetricsContract(Part):
     timestamp: str = "timestamp"
     """The run's own name for the moment of a row: seconds since 1970, or ISO 8601 with a zone."""
     others: dict[str, str] = {}
-    """The run's own names for further figures, by Hero's word, e.g. ``skipped_step = "optim/bad_step"``. The usual names
-    of ``skipped_step``, ``eval_loss``, ``router_entropy``, ``token_drops``, ``router_z_loss`` and ``mfu`` are known
-    without it; a word that begins with ``eval_`` is an evaluation's loss, and every one is watched for NaN."""
+    """The run's own names for further figures, by Hero's word, e.g. ``skipped_step = "optim/bad_step"``. The usual
+    names of ``skipped_step``, ``eval_loss``, ``router_entropy``, ``token_drops``, ``router_z_loss`` and ``mfu`` are
+    known without it; a word that begins with ``eval_`` is an evaluation's loss, and every one is watched for NaN."""
 
     @field_validator("others")
     @classmethod
@@ -206,18 +205,19 @@ class Contract(Part):
     """Parameters; with ``tokens`` it gives the model FLOPs as 6 x params x tokens."""
     tokens: float | None = Field(default=None, gt=0)
     """Tokens of the whole run."""
-    dri: PersonName
+    dri: PersonName = Field(examples=["alice"])
     """The directly responsible individual, by the name in ``[people]``: whose yes a relaunch needs."""
     deputies: tuple[PersonName, ...] = ()
     """Who stands in for the DRI, by name; a relaunch still needs the yes of the DRI alone."""
     owner: PersonName | None = None
     """Who looks after the monitoring of this run."""
-    command: tuple[str, ...] = Field(min_length=1, repr=False)
+    command: tuple[str, ...] = Field(min_length=1, repr=False, examples=["python train.py"])
     """argv, or one line in the file; the exact command that submits (and resubmits) the run."""
     environment: dict[str, str] = Field(default={}, repr=False)
     """Set for the submit command in addition to Hero's own environment, e.g. ``IRIS_USER``."""
     checkout: str = "."
-    """Where the command is run; relative paths of this file are below it."""
+    """The directory in which the command is run, and below which every other relative path of this file lies. Itself
+    relative to the directory that holds ``runs/``: where ``hero.toml`` lies, as ``hero init`` writes it."""
     source_sha: str | None = None
     """The commit that the run was launched from."""
     dirty_approved: bool = False
@@ -226,10 +226,11 @@ class Contract(Part):
     """The packed source that is submitted, when it is not the checkout."""
     hardware: str | None = None
     """What it runs on, e.g. ``v5p-64``."""
-    output_root: str
-    """Where the run writes; a path, or an address such as ``gs://BUCKET/RUN``."""
+    output_root: str = Field(examples=["out"])
+    """Where the run writes: a path, relative to ``checkout``, or an address such as ``gs://BUCKET/RUN``."""
     checkpoint_roots: tuple[str, ...] = ()
-    """Directories of ``step-N``; by default ``<output_root>/checkpoints`` and ``resume_root``."""
+    """Directories of ``step-N``, also relative to ``checkout``; by default ``<output_root>/checkpoints`` and
+    ``resume_root``."""
     resume_root: str | None = None
     """A further directory of checkpoints that the trainer resumes from."""
     export_root: str | None = None

@@ -118,7 +118,7 @@ async def test_each_thing_that_is_wrong_comes_with_its_fix(
     assert "a guest" in bad["ada on slack"].detail
     assert "give ada write access" in bad["ada on github"].fix
     assert "controller_url" in bad["iris controller"].fix
-    assert "command is missing" in bad["contract other"].detail
+    assert "command: is missing" in bad["contract other"].detail
     assert all(probe.fix for probe in bad.values())
 
 

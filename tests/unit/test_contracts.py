@@ -64,7 +64,7 @@ def test_a_good_contract_is_read_with_its_defaults(runs: Path) -> None:
     assert found.run_id == RUN
     assert found.command == ("iris", "job", "run", "--no-wait", "--", "python", "-m", "train", "--name", "a run")
     assert found.environment == {"IRIS_USER": "ada"}
-    assert found.checkout == str(runs)
+    assert found.checkout == str(runs.parent)
     assert found.roots == ("gs://bucket/hero-1/checkpoints",)
     assert isinstance(found.orchestrator, IrisContract)
     assert found.effective_kind is RunKind.PRODUCTION
@@ -95,36 +95,87 @@ def test_every_problem_is_said_at_once(runs: Path) -> None:
 
     said = problem(runs, text)
 
-    assert "dri is missing" in said
+    assert "dri: is missing; write it as dri = " in said
     assert "final_step" in said
     assert "foo" in said
     assert "docs/contract.md" in said
 
 
+def test_what_is_well_formed_and_wrong_is_said_beside_what_is_not(runs: Path) -> None:
+    text = 'owner = "zoe"\n' + GOOD.replace("10000", "-1").replace('"ada"\n', '"bob"\n')
+    text += '[basis]\nsteps = "inferred"\n[thresholds."no.such"]\nx = 1\n'
+
+    said = problem(runs, text).splitlines()
+
+    assert [int(line.split(":")[1]) for line in said] == [5, 1, 11, 12]
+
+
+@pytest.mark.parametrize(
+    ("stated", "found"),
+    [(None, "."), (".", "."), ("src", "src"), ("../src", "../src"), ("/srv/src", "/srv/src"), ("runs", "runs")],
+)
+def test_a_relative_checkout_lies_beside_the_contracts(runs: Path, stated: str | None, found: str) -> None:
+    extra = "" if stated is None else f'checkout = "{stated}"\n'
+
+    assert good(runs, extra).checkout == str((runs.parent / found).resolve())
+
+
+def test_the_checkout_of_a_contract_that_lies_elsewhere_is_relative_to_its_own_directory(runs: Path) -> None:
+    file = runs.parent / "elsewhere" / "hero-1.toml"
+    file.parent.mkdir()
+    file.write_text('checkout = "src"\n' + GOOD)
+
+    found = contracts(runs).read(file)
+
+    assert isinstance(found, Contract)
+    assert found.checkout == str(file.parent / "src")
+
+
+def test_a_field_of_a_table_may_be_inferred(runs: Path) -> None:
+    found = read(runs, GOOD + '[basis]\nfinal_step = "inferred"\n"retention.resume" = "measured"\n')
+
+    assert isinstance(found, Contract), found
+    assert found.basis_of("retention.resume") is Basis.MEASURED
+
+
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "command is missing"),
+        ("", "command: is missing; write it as command = "),
         ("dri = ada", "is no TOML"),
         (b"\xff\xfe", "cannot be read"),
         ("[" * 5_000, "is no TOML"),
-        (GOOD.replace("ada", "zoe", 1), "dri 'zoe' is nobody in [people] of hero.toml (there: ada, bob)"),
-        ('deputies = ["zoe"]\n' + GOOD, "deputies 'zoe' is nobody"),
-        ('owner = "zoe"\n' + GOOD, "owner 'zoe' is nobody"),
-        ('run_id = "other"\n' + GOOD, "run_id 'other' must be the file's name without .toml, 'hero-1'"),
+        (
+            GOOD.replace("ada", "zoe", 1),
+            "hero-1.toml:1: dri: 'zoe' is nobody in [people] of hero.toml (there: ada, bob)",
+        ),
+        ('deputies = ["zoe"]\n' + GOOD, "deputies: 'zoe' is nobody"),
+        ('owner = "zoe"\n' + GOOD, "owner: 'zoe' is nobody"),
+        ('run_id = "other"\n' + GOOD, "run_id: 'other' must be the file's name without .toml, 'hero-1'"),
         (GOOD.replace("/ada/hero-1", "hero-1"), "write it as /USER/JOB"),
-        (GOOD.replace('"iris"\n', '"slurm"\n'), "orchestrator"),
+        (GOOD.replace('"iris"\n', '"slurm"\n'), 'hero-1.toml:7: [orchestrator] kind: must be "iris" or "local"'),
+        (GOOD.replace('kind = "iris"\n', ""), 'hero-1.toml:6: [orchestrator] kind: is missing; write kind = "iris"'),
+        (GOOD.replace('job_id = "/ada/hero-1"\n', ""), "hero-1.toml:6: [orchestrator] job_id: is missing; write it as"),
+        (GOOD.partition("[")[0], 'orchestrator: is missing; write a table [orchestrator] with kind = "iris" or'),
+        (GOOD.partition("[")[0] + "orchestrator = 5\n", "orchestrator: must be a table; write [orchestrator]"),
+        (GOOD + "hardware = 'v5p'\n", "hero-1.toml:9: [orchestrator] hardware: is no field of a contract; it stands"),
+        ("final_stepp = 1\n" + GOOD, 'final_stepp: is no field of a contract; did you mean "final_step"?'),
+        (
+            GOOD + '[basis]\nfinal_stop = "inferred"\n',
+            "[basis] final_stop: there is no field of this name; did you mean",
+        ),
+        (GOOD + '[thresholds."progress.stalled"]\nquiet = "long"\n', "hero-1.toml:10: [thresholds."),
         (GOOD.replace("-- python", "&& python"), "the shell operator '&&'"),
         (GOOD.replace("'a run'", "'a run"), "cannot be split into arguments"),
         ("command = []\n" + "\n".join(GOOD.splitlines()[2:]), "command"),
         (GOOD + '\n[cadence]\ncheck = "soon"\n', "'soon' is no duration; write it as 15m"),
-        (GOOD + '\n[cadence]\ncheck = "0s"\n', "check must be longer than zero"),
+        (GOOD + '\n[cadence]\ncheck = "0s"\n', "[cadence] check: must be longer than zero"),
         (GOOD + '\n[cadence]\ncheck = "99999999999d"\n', "longer than any duration"),
         (GOOD + '\n[thresholds."no.such"]\nx = 1\n', "no such check"),
         (GOOD + '\n[thresholds."progress.stalled"]\nnonsense = 1\n', "nonsense"),
         ("environment = 5\n" + GOOD, "environment"),
         ('environment = "A=1"\n' + GOOD, "environment"),
-        ("environment = {A = 1}\n" + GOOD, "environment.A"),
+        ("environment = {A = 1}\n" + GOOD, "[environment] A: must be a text"),
         ('checkout = "~nobody-of-this-name/src"\n' + GOOD, "checkout: is no usable path"),
         ('checkout = "a\\u0000b"\n' + GOOD, "checkout"),
         ("checkout = 5\n" + GOOD, "checkout"),
@@ -160,7 +211,7 @@ def test_a_directory_of_that_name_is_no_contract(runs: Path) -> None:
 
 
 def test_a_name_with_room_for_mischief_is_no_run(runs: Path) -> None:
-    assert "run_id must be the file's name" in problem(runs, GOOD, "<!channel>")
+    assert "run_id: must be the file's name" in problem(runs, GOOD, "<!channel>")
 
 
 SCALARS = st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=8))

@@ -49,18 +49,31 @@ def test_paths_are_relative_to_the_file_and_people_become_persons(file: Path) ->
     ("text", "where", "says"),
     [
         ('[bot]\ncadence = "soon"\n', 2, "[bot] cadence: 'soon' is no duration; write it as 15m"),
-        ('[bot]\n\n# why\ncadense = "15m"\n', 4, "[bot] cadense: is no setting; see docs/settings.md"),
-        ('[bot] # Hero\nhttp = "here"\n', 2, "[bot] http:"),
+        (
+            '[bot]\n\n# why\ncadense = "15m"\n',
+            4,
+            '[bot] cadense: is no setting; did you mean "cadence"? docs/settings.md',
+        ),
+        (
+            '[bot] # Hero\nhttp = "here"\n',
+            2,
+            '[bot] http: is not of the right form; write it as http = "127.0.0.1:8080"',
+        ),
         ('[bot]\ntimezone = "Mars"\n', 2, "[bot] timezone: 'Mars' is no time zone; write it as America/Los_Angeles"),
-        ('[bot]\ncadence = "0s"\n', 1, "cadence must be longer than zero"),
-        ("[bot]\npoll = -5\n", 1, "poll must be longer than zero"),
-        ("[github]\nthreads = 0\n", 2, "[github] threads:"),
-        ('[slack]\nmode = "rtm"\n', 2, "[slack] mode:"),
-        ('[people.ada]\nslack = "U0ADA"\n[people.bob]\nslack = "bob"\n', 4, "[people] bob.slack:"),
-        ('[people]\nada = {slack = "U0ADA"}\nbob = {slack = "bob"}\n', 3, "[people] bob.slack:"),
+        ('[bot]\njitter = "0s"\ncadence = "0s"\n', 3, "[bot] cadence: must be longer than zero; write it as 30s"),
+        ("[bot]\npoll = -5\n", 2, "[bot] poll: must be longer than zero"),
+        ("[github]\nthreads = 0\n", 2, "[github] threads: must be more than 0"),
+        ('[github]\nthreads = "four"\n', 2, "[github] threads: must be a whole number; write it without quotes"),
+        ("[github]\nrepository = 7\n", 2, '[github] repository: must be a text; write it in "quotes"'),
+        ("[bot]\nconsole = true\n", 2, "[bot] console: is no setting; it stands above all tables"),
+        ("[slack]\nrepository = 'o/n'\n", 2, "[slack] repository: is no setting; it stands in [github]"),
+        ('[slack]\nchannel = "#runs"\n', 2, '[slack] channel: is not of the right form; write it as channel = "C01'),
+        ('[slack]\nmode = "rtm"\n', 2, '[slack] mode: must be "socket" or "http"'),
+        ('[people.ada]\nslack = "U0ADA"\n[people.bob]\nslack = "bob"\n', 4, "[people.bob] slack:"),
+        ('[people]\nada = {slack = "U0ADA"}\nbob = {slack = "bob"}\n', 3, "[people.bob] slack:"),
         ('[github]\nrepository = "hero"\n[slack]\nchannel = "C0"\n', 2, "[github] repository:"),
         ("nonsense = 1\n", 1, "nonsense: is no setting"),
-        ('console = "maybe"\n', 1, "console:"),
+        ('console = "maybe"\n', 1, "console: must be true or false"),
         ("slack = 5\n", 1, "[slack]:"),
         ("[bot]\ncadence = 15m\n", 2, "cadence: this line is no TOML"),
         ('[slack]\nbot_token = "' + SECRET + '"\n', 2, "[slack] bot_token is a secret and must not stand in this file"),
@@ -76,9 +89,28 @@ def test_what_is_wrong_names_the_line_the_key_and_the_fix(file: Path, text: str,
 
 
 def test_all_that_is_wrong_is_said_at_once(file: Path) -> None:
-    said = problems(file, '[bot]\ncadence = "soon"\nhttp = "here"\n[slack]\nmode = "rtm"\n')
+    text = (
+        'github = 5\n[bot]\ncadence = "soon"\nhttp = "here"\npoll = "0s"\n'
+        f'[slack]\nmode = "rtm"\nbot_token = "{SECRET}"\n[iris]\ntoken_file = "nowhere"\n'
+    )
 
-    assert said.count("\n") == 2
+    said = problems(file, text).splitlines()
+
+    assert sorted(int(line.split(":")[1]) for line in said) == [1, 3, 4, 5, 7, 8, 10]
+
+
+def test_all_that_slack_lacks_is_said_at_once(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERO_SLACK__BOT_TOKEN", SECRET)
+
+    said = problems(file, "[slack]\n").splitlines()
+
+    assert [line.split(": ")[2].split(" is missing")[0] for line in said] == ["channel", "app_token"]
+
+
+def test_a_table_in_one_variable_is_refused_with_its_name(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HERO_SLACK", "{C0")
+
+    assert problems(file, "").startswith("environment variable HERO_SLACK: a whole table cannot be set at once")
 
 
 def test_a_missing_key_names_its_table_and_how_to_set_it(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

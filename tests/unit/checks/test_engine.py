@@ -253,9 +253,10 @@ def test_wrong_thresholds_are_named_with_their_fix() -> None:
     problems = threshold_problems(CHECKS, wrong)
 
     assert len(problems) == 3
-    assert "quite" in problems[0]
-    assert "no such check" in problems[1]
-    assert "write it as 15m" in problems[2]
+    assert problems[0].named == '[thresholds."progress.stalled"] quite'
+    assert 'did you mean "quiet"?' in problems[0].message
+    assert "no such check" in problems[1].message
+    assert "write it as 15m" in problems[2].message
     with pytest.raises(ValidationError):
         thresholds_of(STALLED, wrong)
 

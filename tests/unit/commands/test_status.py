@@ -124,7 +124,7 @@ async def test_a_contract_that_cannot_be_read_blocks_its_run_in_the_status(
     status = await row(settings, fake_clock)
 
     assert (status["state"], status["monitor"]["state"]) == ("blocked", "blocked")
-    assert any("command is missing" in problem for problem in status["problems"])
+    assert any("command: is missing" in problem for problem in status["problems"])
 
 
 def test_a_status_whose_loss_is_nan_is_json_all_the_same(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
