@@ -35,6 +35,7 @@ from bot.scheduler import Scheduler, pause_until_next
 from bot.settings import BotSettings, Settings
 from bot.sources.checkpoints import CheckpointReader
 from bot.sources.chosen import ChosenMetrics
+from bot.sources.finelog.source import FinelogMetrics, FinelogSource
 from bot.sources.iris.source import IrisOrchestrator
 from bot.sources.local import LocalOrchestrator
 from bot.sources.metrics import MetricsReader
@@ -98,7 +99,8 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
     alarm.through(channels.values())
     iris = _iris(settings, clock, stack)
     wandb = _wandb(settings, clock, stack)
-    reader = _reader(settings, clock, iris, wandb)
+    finelog = _finelog(settings, clock, stack)
+    reader = _reader(settings, clock, iris, wandb, finelog)
     launchers = _launchers(settings, clock, redactor, iris)
     worker = _Worker(store, contracts, alarm, settings.bot)
     scheduler = Scheduler(worker.check, clock, jitter=settings.bot.jitter)
@@ -278,19 +280,36 @@ def _wandb(settings: Settings, clock: Clock, stack: AsyncExitStack) -> WandbSour
     return source
 
 
+def _finelog(settings: Settings, clock: Clock, stack: AsyncExitStack) -> FinelogSource | None:
+    if settings.finelog_in_use.url is None:
+        return None
+    source = FinelogSource(settings.finelog_in_use, clock)
+    stack.push_async_callback(source.close)
+    return source
+
+
 def _reader(
-    settings: Settings, clock: Clock, iris: IrisOrchestrator | None, wandb: WandbSource | None
+    settings: Settings,
+    clock: Clock,
+    iris: IrisOrchestrator | None,
+    wandb: WandbSource | None,
+    finelog: FinelogSource | None,
 ) -> SnapshotReader:
     orchestrators: dict[str, Orchestrator] = {"local": LocalOrchestrator(clock)}
     if iris is not None:
         orchestrators["iris"] = iris
     return SnapshotReader(
         orchestrators=orchestrators,
-        metrics=ChosenMetrics(MetricsReader(clock), wandb=WandbMetrics(wandb) if wandb else None),
+        metrics=ChosenMetrics(
+            MetricsReader(clock),
+            wandb=WandbMetrics(wandb) if wandb else None,
+            finelog=FinelogMetrics(finelog) if finelog else None,
+        ),
         checkpoints=CheckpointReader(clock),
         clock=clock,
         deadline=max(settings.iris.deadline, settings.wandb.deadline) + timedelta(seconds=10),
         tracker=wandb,
+        telemetry=finelog,
     )
 
 

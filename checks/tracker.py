@@ -12,7 +12,7 @@ from pydantic import AwareDatetime, Field
 from bot.model.contract import Contract, TrackerContract
 from bot.model.durations import Duration, say_duration
 from bot.model.job import Job, JobState
-from bot.model.reading import Known, Reading, Unknown
+from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import Snapshot, Source
 from bot.model.tracker import TrackerRunState, TrackerState
 from bot.model.value import CheckId, Value
@@ -301,6 +301,8 @@ def identity(
     seen: Snapshot, contract: Contract, limits: IdentityThresholds, memory: NoMemory
 ) -> tuple[Verdict, NoMemory]:
     """Fail when the tracker's run is not the one that the contract names, or the link to it is lost."""
+    if isinstance(seen.tracker, Unknown) and seen.tracker.reason is Gap.NOT_CONFIGURED:
+        return NotApplicable(reason=f"no tracker is read: {seen.tracker.detail}"), memory
     step = None
     if isinstance(seen.metrics, Known) and seen.metrics.value.rows:
         last = seen.metrics.value.rows[-1]

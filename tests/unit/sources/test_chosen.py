@@ -6,30 +6,39 @@ from typing import Any
 import pytest
 
 from bot.model.contract import Contract
-from bot.model.reading import Known, Reading
+from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import LogTail, Metrics
 from bot.sources.chosen import ChosenMetrics, is_tracked
-from tests.fakes.snapshots import AT, contract, row
+from tests.fakes.snapshots import AT, contract, row, unknown
 
 NO_LOG: Reading[LogTail] = Known(value=LogTail(lines=(), is_cut=False), at=AT)
 
 
 class Place:
-    """A source that says which cursor it was asked with."""
+    """A source that says which cursor it was asked with; ``rows`` counts down how many answers have a row."""
 
-    def __init__(self) -> None:
+    def __init__(self, rows: int = 99, gap: Gap | None = None) -> None:
         self.asked: list[str] = []
+        self.rows = rows
+        self.gap = gap
 
     async def metrics(
         self, contract: Contract, *, since: datetime | None, cursor: str, log: Reading[LogTail]
     ) -> Reading[Metrics]:
         self.asked.append(cursor)
-        return Known(value=Metrics(rows=(row(len(self.asked)),), cursor=f"line {len(self.asked)}"), at=AT)
+        if self.gap is not None:
+            return unknown(self.gap)
+        has_row = len(self.asked) <= self.rows
+        rows = (row(len(self.asked)),) if has_row else ()
+        return Known(value=Metrics(rows=rows, cursor=f"line {len(self.asked)}"), at=AT)
 
 
-def all_three() -> tuple[ChosenMetrics, dict[str, Place]]:
-    places = {"reader": Place(), "wandb": Place(), "finelog": Place()}
-    return ChosenMetrics(places["reader"], wandb=places["wandb"], finelog=places["finelog"]), places
+def places(**changed: Place) -> tuple[ChosenMetrics, dict[str, Place]]:
+    all_three = {"reader": Place(), "wandb": Place(), "finelog": Place()} | changed
+    return (
+        ChosenMetrics(all_three["reader"], wandb=all_three["wandb"], finelog=all_three["finelog"]),
+        all_three,
+    )
 
 
 async def ask(chosen: ChosenMetrics, of: Contract, cursor: str = "") -> str:
@@ -52,11 +61,11 @@ LOCAL: dict[str, Any] = {"orchestrator": {"kind": "local", "directory": "jobs"}}
     ],
 )
 async def test_a_file_counts_before_finelog_before_wandb_before_the_log(fields: dict[str, Any], place: str) -> None:
-    chosen, places = all_three()
+    chosen, asked = places()
 
     await ask(chosen, contract(**fields))
 
-    assert [name for name, each in places.items() if each.asked] == [place]
+    assert [name for name, each in asked.items() if each.asked] == [place]
 
 
 async def test_what_is_not_configured_is_passed_over() -> None:
@@ -67,15 +76,52 @@ async def test_what_is_not_configured_is_passed_over() -> None:
     assert reader.asked == [""]
 
 
-async def test_a_cursor_goes_on_in_its_own_place_and_means_nothing_in_another() -> None:
-    chosen, places = all_three()
+async def test_a_place_that_never_had_a_row_leaves_the_word_to_the_next() -> None:
+    chosen, asked = places(finelog=Place(rows=0), wandb=Place(gap=Gap.NOT_CONFIGURED))
+
+    cursor = await ask(chosen, contract())
+
+    assert cursor == "log|line 1"
+    assert asked["reader"].asked == [""]
+
+
+async def test_a_place_that_had_rows_is_kept_while_it_is_silent() -> None:
+    """A trainer that has stopped logging to Finelog is silent; old lines of its log are no progress."""
+    chosen, asked = places(finelog=Place(rows=1))
+
+    second = await ask(chosen, contract(), await ask(chosen, contract()))
+
+    assert second == "finelog|line 2"
+    assert asked["finelog"].asked == ["", "line 1"]
+    assert asked["reader"].asked == []
+
+
+async def test_a_place_that_cannot_be_asked_is_passed_over_only_while_another_has_rows() -> None:
+    chosen, _ = places(finelog=Place(gap=Gap.TIMEOUT))
+    silent, _ = places(finelog=Place(gap=Gap.TIMEOUT), wandb=Place(rows=0), reader=Place(rows=0))
+
+    assert (await ask(chosen, contract())).startswith("wandb|")
+    found = await silent.metrics(contract(), since=None, cursor="", log=NO_LOG)
+    assert isinstance(found, Unknown)
+    assert found.reason is Gap.TIMEOUT
+
+
+async def test_the_known_place_that_cannot_be_asked_is_unknown_and_no_other_speaks_for_it() -> None:
+    chosen, asked = places(finelog=Place(gap=Gap.UNREACHABLE))
+
+    found = await chosen.metrics(contract(), since=None, cursor="finelog|line 7", log=NO_LOG)
+
+    assert isinstance(found, Unknown)
+    assert asked["wandb"].asked == []
+
+
+async def test_a_cursor_means_nothing_in_another_place() -> None:
+    chosen, asked = places()
 
     first = await ask(chosen, contract())
-    second = await ask(chosen, contract(), first)
-    await ask(chosen, contract(metrics={"file": "metrics.jsonl"}), second)
+    await ask(chosen, contract(metrics={"file": "metrics.jsonl"}), first)
 
-    assert places["finelog"].asked == ["", "line 1"]
-    assert places["reader"].asked == [""]
+    assert asked["reader"].asked == [""]
 
 
 def test_a_tracked_run_has_an_id_or_a_name_and_a_mode_that_reaches_a_server() -> None:
