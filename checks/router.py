@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from bot.model.contract import Contract
+from bot.model.figures import FURTHER
 from bot.model.reading import Unknown
 from bot.model.snapshot import MetricRow, Snapshot, Source
 from bot.model.value import CheckId, Value
@@ -42,7 +43,12 @@ class Signal:
             case "drops":
                 return math.log(_DROP_OFFSET + max(0.0, value))
             case _:
-                return math.log1p(abs(value)) if self.key == "bias" else _log(value)
+                return math.log1p(abs(value)) if self.limit == "bias" else _log(value)
+
+    @property
+    def limit(self) -> str:
+        """Return the name of its threshold; a bias is as bad below zero as above."""
+        return self.key.removesuffix("_min")
 
 
 def _log(value: float) -> float:
@@ -50,21 +56,11 @@ def _log(value: float) -> float:
 
 
 SIGNALS = (
-    Signal(
-        _ENTROPY,
-        "effective experts, inverse",
-        (
-            "router_entropy",
-            "train_router_routing_entropy_mean",
-            "train/router/routing_entropy_mean",
-            "train/router/entropy",
-        ),
-    ),
-    Signal("drops", "share of dropped tokens", ("token_drops", "moe_drop_fraction", "train/moe_drop_fraction")),
-    Signal(
-        "z_loss", "router z-loss", ("router_z_loss", "z_loss", "train_router_z_loss_mean", "train/router/z_loss_mean")
-    ),
-    Signal("bias", "largest router bias", ("router_bias", "train_router_bias_max", "train/router/bias_max")),
+    Signal(_ENTROPY, "effective experts, inverse", FURTHER["router_entropy"]),
+    Signal("drops", "share of dropped tokens", FURTHER["token_drops"]),
+    Signal("z_loss", "router z-loss", FURTHER["router_z_loss"]),
+    Signal("bias", "largest router bias", FURTHER["router_bias"]),
+    Signal("bias_min", "lowest router bias", FURTHER["router_bias_min"]),
 )
 
 
@@ -123,7 +119,7 @@ def collapse(
         curve = memory.curves.get(signal.key)
         if curve is None and not any(signal.figure(row) is not None for row in rows):
             continue
-        found[signal.key] = follow(rows, signal.figure, _rule(limits, signal.key), curve or Curve())
+        found[signal.key] = follow(rows, signal.figure, _rule(limits, signal.limit), curve or Curve())
     memory = _narrowed(
         memory.model_copy(
             update={
@@ -188,7 +184,7 @@ def _finding(found: dict[str, Seen], memory: RouterMemory, limits: RouterThresho
             )
         else:
             evidence.append(
-                f"{signal.says}: {times(one):.3g} times its level (limit {getattr(limits, signal.key):g}), steps "
+                f"{signal.says}: {times(one):.3g} times its level (limit {getattr(limits, signal.limit):g}), steps "
                 f"{one.first_step} to {one.last_step}"
             )
     return Finding(

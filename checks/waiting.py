@@ -1,4 +1,4 @@
-"""What can go wrong before the job trains: it waits for machines, whole or in part."""
+"""What can go wrong before the job trains: it waits for machines. Waiting tasks of a running job: ``partial.py``."""
 
 import re
 from datetime import timedelta
@@ -7,13 +7,13 @@ from pydantic import AwareDatetime
 
 from bot.model.contract import Contract
 from bot.model.durations import Duration, say_duration
-from bot.model.job import Job, JobState, TaskState
-from bot.model.reading import Known, Unknown
+from bot.model.job import Job, JobState
+from bot.model.reading import Unknown
 from bot.model.snapshot import Snapshot, Source
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, Verdict
 from checks.check import Check
-from checks.current import listed, unread_tasks, unseen
+from checks.current import listed, unseen
 from checks.thresholds import Thresholds
 
 PENDING_ID = CheckId("job.pending")
@@ -21,7 +21,7 @@ PENDING_ID = CheckId("job.pending")
 
 class PendingThresholds(Thresholds):
     wait: Duration = timedelta(minutes=30)
-    """How long a job, or a part of its tasks, may wait for machines. The procedure's "Capacity or scheduling wedge"."""
+    """How long a job may wait for machines. The procedure's "Capacity or scheduling wedge"."""
 
 
 class Waits(Value):
@@ -40,30 +40,18 @@ _CAPACITY = re.compile(
 
 
 def pending(seen: Snapshot, _contract: Contract, limits: PendingThresholds, memory: Waits) -> tuple[Verdict, Waits]:
-    """Fail when the job, one of its children or some of their tasks have waited for too long."""
+    """Fail when the job or one of its children has waited for too long."""
     if isinstance(seen.jobs, Unknown):
         return unseen(seen.jobs, "whether the job waits is not known"), memory
     if seen.job is None or seen.job.state.is_terminal:
         return NotApplicable(reason="there is no live job"), Waits()
     live = tuple(job for job in listed(seen) if not job.state.is_terminal)
-    waiting = {job.instance_id: job for job in live if _waits(job)}
+    waiting = {job.instance_id: job for job in live if job.state in {JobState.PENDING, JobState.BUILDING}}
     memory = Waits(since={name: _waits_since(job, seen, memory) for name, job in waiting.items()})
     name = min(memory.since, key=lambda each: memory.since[each], default=None)
     if name is not None and seen.at - memory.since[name] > limits.wait:
         return Fail(finding=_wait_finding(waiting[name], memory.since[name], seen, limits)), memory
-    if gap := unread_tasks(live):
-        return unseen(gap, "whether tasks wait is not known"), memory
     return Pass(), memory
-
-
-def _waits(job: Job) -> bool:
-    return job.state in {JobState.PENDING, JobState.BUILDING} or _parts(job)[0] > 0
-
-
-def _parts(job: Job) -> tuple[int, int]:
-    """Return how many tasks wait, and how many there are."""
-    tasks = job.tasks.value if isinstance(job.tasks, Known) else ()
-    return sum(task.state in {TaskState.PENDING, TaskState.BUILDING} for task in tasks), len(tasks)
 
 
 def _waits_since(job: Job, seen: Snapshot, memory: Waits) -> AwareDatetime:
@@ -73,11 +61,7 @@ def _waits_since(job: Job, seen: Snapshot, memory: Waits) -> AwareDatetime:
 
 def _wait_finding(job: Job, since: AwareDatetime, seen: Snapshot, limits: PendingThresholds) -> Finding:
     reason = " ".join(job.pending_reason.split())[:300] if job.state is JobState.PENDING else ""
-    waits, of = _parts(job)
-    if job.state is JobState.RUNNING:
-        what = f"is only partly allocated: {waits} of {of} tasks wait"
-        advice = "Look which tasks are missing and why; the others hold machines and do nothing meanwhile."
-    elif _MISMATCH.search(reason):
+    if _MISMATCH.search(reason):
         what = "waits for machines that do not match its request"
         advice = "Compare the requested device type and number with what the cluster has; waiting longer may not help."
     elif _CAPACITY.search(reason):

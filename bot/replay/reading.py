@@ -17,14 +17,15 @@ from pathlib import Path
 from typing import IO, BinaryIO, NamedTuple, cast
 
 from bot.errors import HeroError
+from bot.model.figures import FURTHER
 from bot.model.snapshot import MetricRow
 from bot.sources.metric_rows import FIGURES, HIGHEST_STEP, parse_moment
 from checks.gradients import NORM_NAMES
-from checks.router import SIGNALS
 
 STEP, TIMESTAMP, ATTEMPT = "step", "timestamp", "attempt"
-WATCHED = tuple(dict.fromkeys((*FIGURES, *NORM_NAMES, *(name for signal in SIGNALS for name in signal.names))))
-"""The columns that are figures when they are not mapped."""
+_WORDS = {name: word for word, names in FURTHER.items() for name in (word, *names)}
+WATCHED = tuple(dict.fromkeys((*FIGURES, *NORM_NAMES, *_WORDS)))
+"""The columns that are figures when they are not mapped; further ones come under Hero's word for them."""
 
 _EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Where the time of a file begins that counts seconds from its start."""
@@ -65,8 +66,9 @@ def read_rows(name: str, columns: Columns) -> Iterator[Logged]:
     try:
         with ExitStack() as stack:
             text = _opened(name, stack)
+            figures = _figure_columns(columns)
             for line, fields in _records(text, columns):
-                parsed = _parse(line, fields, columns)
+                parsed = _parse(line, fields, columns, figures)
                 if parsed is not None:
                     count += 1
                     yield parsed
@@ -161,13 +163,18 @@ def _check_header(number: int, names: list[str], columns: Columns) -> None:
 _NOT_FIGURES = frozenset({STEP, TIMESTAMP, ATTEMPT})
 
 
-def _parse(line: int, fields: Mapping[str, object], columns: Columns) -> Logged | None:
-    """Return the row of a line; None for one that is about something else."""
+def _figure_columns(columns: Columns) -> dict[str, str]:
+    """Return the word of each column that is a figure, by the file's own name of it."""
     words = [word for word in dict.fromkeys((*WATCHED, *columns)) if word not in _NOT_FIGURES]
+    return {columns.get(word, word): _WORDS.get(word, word) for word in words}
+
+
+def _parse(line: int, fields: Mapping[str, object], columns: Columns, figures: Mapping[str, str]) -> Logged | None:
+    """Return the row of a line; None for one that is about something else."""
     values: dict[str, float] = {}
-    for word in words:
-        name = columns.get(word, word)
-        if name in fields and (value := _figure(line, name, fields[name], is_loss=word == "loss")) is not None:
+    for name, raw in fields.items():
+        word = figures.get(name)
+        if word is not None and (value := _figure(line, name, raw, is_loss=word == "loss")) is not None:
             values[word] = value
     raw = fields.get(columns.get(STEP, STEP))
     if raw is None and not values:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from bot.model.job import JobState, TaskState
+from bot.model.job import JobState
 from bot.model.verdict import NotApplicable, Pass, UnknownVerdict
 from checks.waiting import PENDING
 from tests.fakes.clock import START
-from tests.fakes.snapshots import JOB, contract, job, later, snapshot, task, unknown
+from tests.fakes.snapshots import JOB, contract, job, later, snapshot, unknown
 from tests.unit.checks.story import finding, verdict, verdicts
 
 
@@ -48,15 +48,6 @@ def test_a_child_that_waits_behind_a_running_coordinator_is_found() -> None:
     assert f"{JOB}/train" in found.summary
 
 
-def test_a_partly_allocated_job_is_found_half_an_hour_after_it_was_first_seen_so() -> None:
-    tasks = (task(0), task(1, TaskState.PENDING, started_at=None))
-
-    found = verdicts(PENDING, [snapshot(later(m), jobs=job(tasks=tasks)) for m in (0, 15, 30, 45)])
-
-    assert found[:3] == [Pass()] * 3
-    assert "1 of 2 tasks wait" in found[3].model_dump_json()
-
-
 def test_a_requeued_job_counts_from_when_it_was_seen_waiting_again() -> None:
     """It was submitted long ago and has run since: the wait is a new one."""
     again = job(JobState.PENDING, submitted_at=START, started_at=START)
@@ -72,7 +63,6 @@ def test_a_contract_may_give_it_longer() -> None:
 
 def test_what_was_not_read_does_not_pass() -> None:
     assert isinstance(verdict(PENDING, snapshot(jobs=unknown())), UnknownVerdict)
-    assert isinstance(verdict(PENDING, snapshot(jobs=job(tasks=unknown()))), UnknownVerdict)
 
 
 def test_an_ended_job_waits_for_nothing() -> None:
