@@ -330,7 +330,8 @@ class Settings(BaseSettings):
     wandb: WandbSettings = WandbSettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     console: bool = False
-    """Whether the conversation is also held in the terminal that Hero runs in."""
+    """Whether the conversation is also held in the terminal that Hero runs in; it is in any case when neither Slack nor
+    GitHub is set up."""
     people: dict[PersonName, PersonSettings] = {}
     """Who may be named as DRI, deputy or owner in contracts."""
 
@@ -362,6 +363,11 @@ class Settings(BaseSettings):
     @property
     def persons(self) -> tuple[Person, ...]:
         return tuple(Person(name=name, **person.model_dump()) for name, person in self.people.items())
+
+    @property
+    def speaks_in_terminal(self) -> bool:
+        """Whether the conversation is held in Hero's own terminal: when that is wanted, and when there is no other."""
+        return self.console or (self.slack.bot_token is None and self.github.token is None)
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -16,6 +16,7 @@ from bot.commands.probing import Probe, Question, ask_all, bad_problem, good
 from bot.commands.service_probes import probe_github, probe_iris, probe_people, probe_slack, probe_wandb
 from bot.errors import ConfigurationError
 from bot.model.contract import Contract
+from bot.model.durations import write_duration
 from bot.redaction import Redactor
 from bot.run_contracts import contracts_of
 from bot.settings import Settings
@@ -85,7 +86,7 @@ def _show_settings(settings: Settings) -> None:
     used = settings_in_use(settings)
     say("Settings other than the defaults:" if used else "All settings are the defaults.")
     for key, value in used:
-        say(f"  {key} = {scrub(str(value))}")
+        say(f"  {key} = {scrub(write_duration(value) if isinstance(value, timedelta) else str(value))}")
 
 
 def settings_in_use(settings: BaseModel, above: str = "") -> list[tuple[str, object]]:

@@ -53,11 +53,14 @@ def _say_next_steps(directory: Path) -> None:
 
 Next:
  1. People: in {directory / SETTINGS}, rename [people.{PERSON}] and give the accounts of whoever answers for a run.
+    For one box and no account: console = true there, for whoever sits at Hero's terminal; then go on with 4.
  2. Slack: create the app at https://api.slack.com/apps from {directory / MANIFEST}, install it, /invite it into the
     channel of the runs; set HERO_SLACK__BOT_TOKEN and HERO_SLACK__APP_TOKEN, and [slack] channel.
     GitHub: set HERO_GITHUB__TOKEN and [github] repository. Either will do; without both, Hero speaks in its terminal.
  3. Iris: set [iris] controller_url, config or cluster. A run on this machine needs nothing.
  4. The run: copy {contract} to {contract.parent}/RUN_ID.toml and fill it in.
  5. hero doctor{where}
- 6. hero run{where}"""
+ 6. hero run{where}
+ 7. A run that nobody has launched yet: say /hero relaunch RUN_ID where Hero talks. It asks the DRI, and launches on
+    their `approve`."""
     )

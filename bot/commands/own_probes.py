@@ -16,6 +16,8 @@ from bot.contracts import BadContract, Contracts
 from bot.model.contract import Contract, IrisContract
 from bot.model.reading import Known, Unknown
 from bot.model.snapshot import newest_complete
+from bot.secret_names import is_secret_name
+from bot.secret_shapes import scrub_shapes
 from bot.settings import HeartbeatSettings, Settings
 from bot.sources.checkpoints import CheckpointReader
 from bot.store.store import database_path
@@ -64,20 +66,54 @@ async def probe_contracts(contracts: Contracts) -> tuple[Probe, ...]:
     ]
     if not read:
         return (good("contracts", f"no run in {directory} yet", f"put RUN_ID.toml into {directory} for each run"),)
-    unlaunchable = [probe for each in read if isinstance(each, Contract) for probe in _probe_command(each, directory)]
+    looked_into = [probe for each in read if isinstance(each, Contract) for probe in _look_into(each, directory)]
     usable = good("contracts", f"{len(read) - len(bad_ones)} of {len(read)} can be used")
-    return (*bad_ones, *unlaunchable, usable)
+    return (*bad_ones, *looked_into, usable)
 
 
-def _probe_command(contract: Contract, directory: Path) -> tuple[Probe, ...]:
+def _look_into(contract: Contract, directory: Path) -> tuple[Probe, ...]:
     """Find at noon what would keep a relaunch from being submitted at night."""
+    probes = (
+        _probe_checkout(contract, directory),
+        _probe_environment(contract, directory),
+        _probe_command(contract, directory),
+    )
+    return tuple(probe for probe in probes if probe is not None)
+
+
+def _probe_checkout(contract: Contract, directory: Path) -> Probe | None:
+    if Path(contract.checkout).is_dir():
+        return None
+    file = directory / f"{contract.run_id}.toml"
+    fix = f"create it, or correct `checkout` in {file}; it is relative to {directory.parent}"
+    return bad(f"checkout {contract.run_id}", f"{contract.checkout} is no directory", fix)
+
+
+def _probe_environment(contract: Contract, directory: Path) -> Probe | None:
+    """A contract is shown to colleagues and kept in version control; no place for a key."""
+    held = [name for name, value in contract.environment.items() if value and _is_secret(name, value)]
+    if not held:
+        return None
+    detail = f"`environment` holds what looks like a secret: {', '.join(sorted(held))}"
+    fix = (
+        f"take it out of {directory / contract.run_id}.toml and set it in Hero's own environment, which the command "
+        "inherits but for HERO_…"
+    )
+    return good(f"environment {contract.run_id}", detail, fix)
+
+
+def _is_secret(name: str, value: str) -> bool:
+    return is_secret_name(name) or scrub_shapes(value) != value
+
+
+def _probe_command(contract: Contract, directory: Path) -> Probe | None:
     if not isinstance(contract.orchestrator, IrisContract):
-        return ()
+        return None
     prepared = prepare_submission(contract, default_name=f"{contract.run_id}-r1")
     if not isinstance(prepared, Unlaunchable):
-        return ()
+        return None
     name, fix = f"command {contract.run_id}", f"correct `command` in {directory / contract.run_id}.toml"
-    return (bad(name, "; ".join(prepared.problems), fix),)
+    return bad(name, "; ".join(prepared.problems), fix)
 
 
 async def probe_checkpoints(contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:

@@ -68,10 +68,13 @@ async def probe_wandb(settings: WandbSettings, contracts: tuple[Contract, ...], 
     """Ask W&B for every run that a contract names there; a missing key is only told of when one is wanted."""
     tracked = [contract for contract in contracts if is_tracked(contract)]
     if settings.api_key is None:
-        if not tracked:
-            return (good("wandb", "not configured"),)
-        names = ", ".join(contract.run_id for contract in tracked)
-        return (good("wandb", f"no key, so the tracker of {names} is not read", "set HERO_WANDB__API_KEY"),)
+        fix = "set HERO_WANDB__API_KEY or [wandb] api_key_file"
+        if tracked:
+            names = ", ".join(contract.run_id for contract in tracked)
+            return (good("wandb", f"no key, so the tracker of {names} is not read", fix),)
+        if settings.entity or settings.project:
+            return (good("wandb", "[wandb] is set and there is no key, so nothing is read there", fix),)
+        return (good("wandb", "not configured"),)
     source = WandbSource(settings, clock)
     try:
         return tuple(await asyncio.gather(*(_ask_tracker(source, contract) for contract in tracked))) or (
@@ -109,7 +112,7 @@ async def probe_people(settings: Settings, contracts: tuple[Contract, ...], cloc
             found += [await _reach_on_github(person, client) for person in people]
         finally:
             client.close()
-    if settings.console or (slack.bot_token is None and github.token is None):
+    if settings.speaks_in_terminal:
         found += [_reach_on_console(person) for person in people]
     return tuple(found) or (good("people", "no run names anybody yet"),)
 

@@ -25,6 +25,7 @@ from bot.settings import (
     PersonSettings,
     Settings,
     SlackSettings,
+    WandbSettings,
 )
 from bot.store.store import Store
 from tests.fakes.clock import START
@@ -120,6 +121,42 @@ async def test_each_thing_that_is_wrong_comes_with_its_fix(
     assert "controller_url" in bad["iris controller"].fix
     assert "command: is missing" in bad["contract other"].detail
     assert all(probe.fix for probe in bad.values())
+
+
+async def test_what_would_fail_or_leak_at_night_is_seen_in_the_contract_at_noon(tmp_path: Path) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    (runs / "toy.toml").write_text(
+        'dri = "ada"\ncommand = "python train.py"\noutput_root = "out"\ncheckout = "sorce"\n'
+        'environment = { HF_TOKEN = "hunter2", SEED = "7", REPO = "https://ada:hunter2@host/repo", API_KEY = "" }\n'
+        '[orchestrator]\nkind = "local"\ndirectory = "jobs"\n'
+    )
+    settings = Settings(
+        bot=BotSettings(database=f"sqlite:///{tmp_path}/hero.db", runs=runs),
+        wandb=WandbSettings(entity="team"),
+        people={PersonName("ada"): PersonSettings(console=True)},
+    )
+
+    probes = by_name(await diagnose(settings, CLOCK))
+
+    assert [name for name, probe in probes.items() if not probe.ok] == ["checkout toy"]
+    assert f"{tmp_path}/sorce is no directory" in probes["checkout toy"].detail
+    assert f"relative to {tmp_path}" in probes["checkout toy"].fix
+    assert probes["environment toy"].detail.endswith(": HF_TOKEN, REPO")
+    assert "Hero's own environment" in probes["environment toy"].fix
+    assert "api_key_file" in probes["wandb"].fix
+    assert "hunter2" not in repr(probes)
+
+
+def test_settings_in_use_are_shown_as_they_are_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "hero.toml").write_text('[bot]\ncadence = "10s"\nstatus_every = 5400\n')
+
+    show_diagnosis(tmp_path / "hero.toml", as_json=False)
+
+    said = capsys.readouterr().out
+    assert "  bot.cadence = 10s\n" in said
+    assert "  bot.status_every = 1h30m\n" in said
 
 
 async def test_the_database_is_probed_in_place_and_never_made_or_upgraded(tmp_path: Path) -> None:

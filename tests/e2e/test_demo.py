@@ -2,19 +2,17 @@
 
 import contextlib
 import os
-import pty
-import select
 import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
 
 from tests.e2e.hero import ROOT
+from tests.e2e.terminal import type_in_a_terminal
 from tests.fakes.waiting import block_until
 
 LIMIT_S = 90
@@ -88,43 +86,10 @@ def left_running(directory: Path) -> list[str]:
     return found
 
 
-TAKE_THE_TERMINAL = """
-import fcntl, os, sys, termios
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.executable, [sys.executable, *sys.argv[1:]])
-"""
-
-
-def type_in_a_terminal(key: bytes, until_seen: bytes, *options: str, **environment: str) -> tuple[int, bytes]:
-    """Play the demo in a terminal of its own and type once, as soon as something is shown.
-
-    Returns the exit code, and what was shown from then on.
-    """
-    ours, theirs = pty.openpty()
-    words = [sys.executable, "-c", TAKE_THE_TERMINAL, "-m", "bot", "demo", *options]
-    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
-    with subprocess.Popen(
-        words, env={**os.environ, "PYTHONPATH": str(ROOT), **environment}, start_new_session=True, **streams
-    ) as demo:
-        os.close(theirs)
-        shown, typed_at = b"", -1
-        with contextlib.suppress(OSError):  # what a terminal answers once its last process has gone
-            while select.select([ours], [], [], LIMIT_S)[0] and (chunk := os.read(ours, 65536)):
-                shown += chunk
-                if typed_at < 0 and until_seen in shown:
-                    typed_at = len(shown)
-                    os.write(ours, key)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            demo.wait(5)
-        demo.kill()
-    os.close(ours)
-    return demo.returncode, shown[typed_at:]
-
-
 @pytest.mark.timeout(LIMIT_S + 30)
 @pytest.mark.parametrize("words", [b"running, step", b"Type approve"], ids=["training", "asked"])
 def test_ctrl_c_ends_the_demo_quietly_and_leaves_nothing_behind(tmp_path: Path, words: bytes) -> None:
-    code, said = type_in_a_terminal(b"\x03", words, TMPDIR=str(tmp_path))
+    code, said = type_in_a_terminal(["demo"], [(words, b"\x03")], limit_s=LIMIT_S, TMPDIR=str(tmp_path))
 
     assert code == 130
     assert b"Traceback" not in said
@@ -135,7 +100,9 @@ def test_ctrl_c_ends_the_demo_quietly_and_leaves_nothing_behind(tmp_path: Path, 
 
 @pytest.mark.timeout(LIMIT_S + 30)
 def test_what_is_typed_in_the_terminal_is_the_dris_answer(tmp_path: Path) -> None:
-    code, said = type_in_a_terminal(b"deny\n", b"Type approve", "--directory", str(tmp_path))
+    code, said = type_in_a_terminal(
+        ["demo", "--directory", str(tmp_path)], [(b"Type approve", b"deny\n")], limit_s=LIMIT_S
+    )
 
     assert code == 0
     in_order(said.decode(), "R1 was denied by you", "nothing was relaunched")

@@ -13,6 +13,7 @@ from bot.actions.iris_command import prepare_submission
 from bot.actions.ports import Submission
 from bot.cli import app
 from bot.model.contract import Contract
+from bot.model.value import RunId
 from bot.run_contracts import contracts_of
 from bot.settings import load_settings
 from bot.store.tables import metadata
@@ -117,7 +118,7 @@ def test_the_readmes_configuration_and_contract_can_be_loaded(tmp_path: Path) ->
     examples = blocks(README.read_text(encoding="utf-8"), "toml")
     for example in examples:
         path = tmp_path / example.splitlines()[0].removeprefix("# ")
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(example, encoding="utf-8")
 
     settings = load_settings(tmp_path / "hero.toml")
@@ -129,6 +130,20 @@ def test_the_readmes_configuration_and_contract_can_be_loaded(tmp_path: Path) ->
     submission = prepare_submission(contract, default_name="unnamed")
     assert isinstance(submission, Submission), submission
     assert submission.job_id == contract.orchestrator.job_id
+
+
+def test_the_readmes_one_box_can_be_loaded(tmp_path: Path) -> None:
+    for example in blocks(README.read_text(encoding="utf-8"), "toml"):
+        path = tmp_path / example.splitlines()[0].removeprefix("# ")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(example, encoding="utf-8")
+
+    settings = load_settings(tmp_path / "box" / "hero.toml")
+    contract = contracts_of(settings).load(RunId("toy"))
+
+    assert isinstance(contract, Contract), contract
+    assert contract.checkout == str(tmp_path / "box")
+    assert settings.people[contract.dri].console
 
 
 def test_the_layers_that_are_drawn_are_those_that_the_gate_holds() -> None:
