@@ -12,6 +12,7 @@ from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, UnknownVerdict, Verdict
 from checks.check import Check
 from checks.current import instance_of, unseen
+from checks.lineage import ENOUGH_AFTER, FEWEST_AFTER, LoggedLoss, Shift, shift_of
 from checks.thresholds import Thresholds
 
 MISMATCH_ID = CheckId("resume.mismatch")
@@ -20,13 +21,6 @@ MISMATCH_ID = CheckId("resume.mismatch")
 _KEPT = 400
 """How many logged losses are remembered of a lineage, those of the highest steps: what is trained again after a resume
 lies there, and the memory stays small."""
-
-
-class LoggedLoss(Value):
-    """The loss that was logged at one step."""
-
-    step: int
-    loss: float
 
 
 class Lineage(Value):
@@ -44,8 +38,14 @@ class Lineage(Value):
     """How many steps were logged by both."""
     worst: LoggedLoss | None = None
     """The step at which the two differ most, and by how much."""
+    settled: tuple[LoggedLoss, ...] = ()
+    """This one's losses after the warm-up of its resume, until there are enough of them."""
+    shift: Shift | None = None
+    """How they lie against the trend before; None when that could not be told."""
+    is_settled: bool = False
+    """Whether that was judged."""
 
-    def after(self, seen: Snapshot) -> "Lineage":
+    def after(self, seen: Snapshot, limits: "MismatchThresholds") -> "Lineage":
         """Return the memory with the snapshot's rows taken in; a new instance starts afresh."""
         current = instance_of(seen, self.instance)
         mine = self if current == self.instance else Lineage(instance=current, earlier=_joined(self.earlier, self.own))
@@ -56,7 +56,8 @@ class Lineage(Value):
         first = steps[0] if mine.first_step is None else mine.first_step
         lowest = min(steps) if mine.lowest_step is None else min(mine.lowest_step, *steps)
         fresh = tuple(LoggedLoss(step=r.step, loss=r.values["loss"]) for r in rows if math.isfinite(_loss(r)))
-        return mine.model_copy(update={"first_step": first, "lowest_step": lowest}).compared_with(fresh)
+        mine = mine.model_copy(update={"first_step": first, "lowest_step": lowest})
+        return mine.compared_with(fresh).settled_with(fresh, limits)
 
     def compared_with(self, fresh: tuple[LoggedLoss, ...]) -> "Lineage":
         """Return the memory with this instance's new losses held against those of the launches before."""
@@ -74,6 +75,21 @@ class Lineage(Value):
                 "worst": max(candidates, key=lambda logged: logged.loss, default=None),
             }
         )
+
+    def settled_with(self, fresh: tuple[LoggedLoss, ...], limits: "MismatchThresholds") -> "Lineage":
+        """Return the memory with the level after the resume held against the trend before, once it is known."""
+        if self.is_settled or not self.earlier or self.first_step is None:
+            return self
+        begin, end = self.first_step + limits.settle, self.first_step + limits.until
+        found = list(self.settled)
+        for logged in fresh:
+            if logged.step >= begin and (not found or logged.step > found[-1].step):
+                found.append(logged)
+            if len(found) >= FEWEST_AFTER and (len(found) >= ENOUGH_AFTER or logged.step >= end):
+                shared = tuple(logged for logged in self.earlier if logged.step <= self.first_step)
+                shift = shift_of(shared, tuple(found))
+                return self.model_copy(update={"settled": (), "shift": shift, "is_settled": True})
+        return self.model_copy(update={"settled": tuple(found[:ENOUGH_AFTER])})
 
 
 def _loss(row: MetricRow) -> float:
@@ -98,17 +114,36 @@ class MismatchThresholds(Thresholds):
     """The loss at a step that is trained again may differ by so much from what was logged there before, in the loss's
     own unit. Manage-hero-run, "Resume loss mismatch": TPU resumes are bitwise identical, GPU ones very close."""
 
+    level: float = Field(default=0.01, gt=0)
+    """After the warm-up of a resume the median loss may differ from the lineage's trend by this share, and by what
+    noise and extrapolation make doubtful. The same rule: more than 1 %."""
+
+    settle: int = Field(default=50, ge=0)
+    """So many steps after the resume are warm-up. Ours."""
+
+    until: int = Field(default=500, ge=1)
+    """The level is taken over the steps from there to this many after the resume, over more where few are logged and
+    over fewer where 128 are enough. Ours."""
+
 
 def mismatch(
     seen: Snapshot, contract: Contract, limits: MismatchThresholds, memory: Lineage
 ) -> tuple[Verdict, Lineage]:
     """Fail when a launch does not begin at its checkpoint, or logs other losses at steps that are trained again."""
-    memory = memory.after(seen)
+    memory = memory.after(seen, limits)
     verdict = _judge_beginning(seen, contract, limits, memory)
-    if memory.worst is not None and memory.worst.loss > limits.loss and not isinstance(verdict, Fail):
+    shift = memory.shift
+    if isinstance(verdict, Fail):
+        return verdict, memory
+    if memory.worst is not None and memory.worst.loss > limits.loss:
         verdict = Fail(finding=_loss_finding(seen, memory, memory.worst, limits))
-    if isinstance(verdict, Pass) and not memory.compared and memory.first_step:
-        verdict = NotApplicable(reason="it began at its checkpoint; no step was logged twice to compare the loss at")
+    elif shift is not None and abs(shift.share) > limits.level + shift.doubt:
+        verdict = Fail(finding=_level_finding(seen, memory, shift, limits))
+    elif isinstance(verdict, Pass) and not memory.compared and memory.first_step and not _is_verified(shift, limits):
+        verdict = NotApplicable(
+            reason="not verifiable: it began at its checkpoint, but no step was logged twice to compare the loss at, "
+            "and the losses before and after do not tell its level"
+        )
     if isinstance(seen.jobs, Unknown) and not isinstance(verdict, Fail):
         return unseen(seen.jobs, "which job the steps are of is not known"), memory
     return verdict, memory
@@ -135,6 +170,11 @@ def _judge_beginning(seen: Snapshot, contract: Contract, limits: MismatchThresho
 def _is_of(launch: Instance, seen: Snapshot) -> bool:
     job = seen.job
     return job is None or (launch.job_id == job.job_id and launch.submitted_at in {None, job.submitted_at})
+
+
+def _is_verified(shift: Shift | None, limits: MismatchThresholds) -> bool:
+    """Return whether a level is known well enough for a difference of the limit to have been seen."""
+    return shift is not None and shift.doubt <= limits.level
 
 
 def _finding(seen: Snapshot, memory: Lineage, expected: int, found: int) -> Finding:
@@ -174,6 +214,25 @@ def _loss_finding(seen: Snapshot, memory: Lineage, worst: LoggedLoss, limits: Mi
         advice="Data order, precision or weights may differ from the lineage before. Compare the launched config and "
         "the restore line with the last launch; let the DRI decide whether to stop it before it saves.",
         since_step=worst.step,
+        since_at=seen.at,
+    )
+
+
+def _level_finding(seen: Snapshot, memory: Lineage, shift: Shift, limits: MismatchThresholds) -> Finding:
+    return Finding(
+        check=MISMATCH_ID,
+        key=memory.instance,
+        severity=Severity.WARNING,
+        summary=f"the loss level after the resume is {100 * abs(shift.share):.1f} % "
+        f"{'above' if shift.share > 0 else 'below'} the trend before it, allowed {100 * limits.level:g} %",
+        evidence=(
+            f"median loss at steps {shift.first_step} to {shift.last_step}: {shift.level:.6g}",
+            f"expected by the trend before: {shift.expected:.6g}",
+            f"noise, bend and distance of the trend explain {100 * shift.doubt:.2g} %",
+        ),
+        advice="Data order, learning rate, batch size or weights may differ from the lineage before. Compare the "
+        "launched config and the restore line with the last launch; a new stage of the data mixture looks the same.",
+        since_step=shift.first_step,
         since_at=seen.at,
     )
 
