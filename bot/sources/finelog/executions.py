@@ -4,7 +4,7 @@ Names repeat: a job that is submitted again replaces its namesake, a retry goes 
 attempt does not, so it tells whose rows are whose.
 """
 
-from bot.model.job import Job
+from bot.model.job import Attempt, Job, Task
 from bot.model.reading import Known, Reading, Unknown
 from bot.model.value import Value
 from bot.sources.finelog.tables import EXECUTION_PREFIX
@@ -50,9 +50,13 @@ def executions_of(jobs: Reading[tuple[Job, ...]] | None) -> Executions:
             is_exact = False
             continue
         for task in job.tasks.value:
-            uids = [attempt.uid for attempt in task.attempts]
-            is_exact = is_exact and None not in uids
-            every |= {f"{EXECUTION_PREFIX}{uid}" for uid in uids if uid}
-            if task.current_attempt is not None and task.current_attempt.uid:
-                current.add(f"{EXECUTION_PREFIX}{task.current_attempt.uid}")
+            uids = [_uid(task, attempt) for attempt in task.attempts]
+            every.update(uids)
+            current.update(uids[-1:])
+            is_exact = is_exact and all(attempt.uid for attempt in task.attempts)
     return Executions(current=frozenset(current), all=frozenset(every), is_exact=is_exact and bool(every))
+
+
+def _uid(task: Task, attempt: Attempt) -> str:
+    """Return what the trainer writes: without a uid the name of the task, which a namesake has too (iris, source)."""
+    return f"{EXECUTION_PREFIX}{attempt.uid or f'{task.task_id}:attempt:{attempt.attempt}'}"

@@ -22,23 +22,9 @@ _LEVANTER: Mapping[str, str] = {
     "step_time_s": "throughput_duration",
     "lr": "optim_learning_rate",
 }
-"""What Levanter itself calls the figures; used for those that the contract does not name."""
+"""What Levanter itself calls the contract's figures, for those that the contract does not name."""
 
-FURTHER = (
-    "throughput_mfu",
-    "optim_skipped_step",
-    "eval_loss",
-    "eval_paloma_macro_loss",
-    "train_router_routing_entropy_mean",
-    "train_router_router_z_loss",
-    "train_router_z_loss_mean",
-    "train_router_bias_max",
-    "train_router_bias_min",
-    "moe_drop_fraction",
-)
-"""Figures that keep Levanter's name: each of them is watched for NaN, the router's also by checks of their own."""
-
-_NOT_SCALAR = frozenset({"summary", "histogram"})
+_NOT_SCALAR = ("summary", "histogram")
 
 
 class Sample(Value):
@@ -50,17 +36,17 @@ class Sample(Value):
     """Empty when the row names none."""
     step: int | None
     name: str
-    """By the contract's word for it."""
+    """Hero's word for it."""
     value: float
 
 
 def figure_names(names: MetricsContract) -> dict[str, str]:
-    """Return the contract's word for each figure by its name in Finelog.
+    """Return Hero's word for each watched figure by its name in Finelog.
 
     Every character but letters, digits and ``_`` becomes ``_`` there: ``train/loss`` is ``train_loss``. A word that the
     contract leaves at its default stands for Levanter's own name too.
     """
-    found = {name: name for name in FURTHER}
+    found = {_as_finelog(name): word for word, given in names.further().items() for name in reversed(given)}
     for figure in FIGURES:
         given = getattr(names, figure)
         if given == MetricsContract.model_fields[figure].default:
