@@ -6,32 +6,54 @@ A new check is a pure function in the file of its family, a ``Check`` value belo
 
 from typing import Any
 
+from checks.artifacts import MISSING as ARTIFACTS_MISSING
 from checks.check import Check
 from checks.checkpoints import INCOMPLETE
 from checks.checkpoints import STALLED as CHECKPOINT_STALLED
+from checks.degraded import DEGRADED
+from checks.finalstep import FINAL_STEP
 from checks.job import DUPLICATE, ENDED
 from checks.monitor import STALE
 from checks.numerics import NONFINITE
+from checks.partial import PARTIAL
 from checks.progress import STALLED as PROGRESS_STALLED
 from checks.progress import STARTUP
+from checks.regions import REGION
 from checks.repeats import REPEATED
 from checks.resume import MISMATCH
+from checks.retention import WINDOW
+from checks.saverisk import RISK
+from checks.saving import SLOW
 from checks.series import SERIES_CHECKS
+from checks.telemetry import CONTRADICT, DOWN, GONE
+from checks.tokenizer import TOKENIZER
 from checks.tracker import IDENTITY
 from checks.waiting import PENDING
 
 CHECKS: tuple[Check[Any, Any], ...] = (
     ENDED,
     PENDING,
+    PARTIAL,
     REPEATED,
     DUPLICATE,
     STARTUP,
     PROGRESS_STALLED,
+    FINAL_STEP,
+    DEGRADED,
+    TOKENIZER,
     NONFINITE,
     *SERIES_CHECKS,
     CHECKPOINT_STALLED,
     INCOMPLETE,
+    SLOW,
+    REGION,
+    WINDOW,
+    RISK,
+    ARTIFACTS_MISSING,
     MISMATCH,
     IDENTITY,
+    GONE,
+    DOWN,
+    CONTRADICT,
     STALE,
 )

@@ -88,7 +88,9 @@ class StallThresholds(Thresholds):
     evaluations and saves take several steps' time."""
 
     allowance: Duration = timedelta()
-    """The longest pause that this run makes on purpose, an evaluation or a save; none is assumed."""
+    """The longest pause that this run makes on purpose, an evaluation, a save or a compilation, and its step watchdog
+    where the launched config has one: read it there and state it here. None is assumed, and nothing but the contract
+    moves it: a run that could lengthen its own allowance could hide its own hang."""
 
 
 def stalled(seen: Snapshot, contract: Contract, limits: StallThresholds, memory: Pace) -> tuple[Verdict, Pace]:

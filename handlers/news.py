@@ -10,12 +10,15 @@ from bot.model.value import CheckId
 from bot.model.verdict import Fail, Judgement
 
 INHIBITED_BY: Mapping[str, tuple[str, ...]] = {
-    "progress.": ("job.ended", "job.pending"),
+    "progress.": ("job.ended", "job.pending", "job.partial"),
+    "log.degraded": ("job.ended", "job.pending"),
     "checkpoint.stalled": ("job.ended", "job.pending", "progress.stalled"),
     "throughput.": ("job.ended", "job.pending", "progress.stalled"),
     "loss.": ("numerics.nonfinite",),
     "gradients.": ("numerics.nonfinite",),
     "router.": ("numerics.nonfinite",),
+    "optimizer.": ("numerics.nonfinite",),
+    "eval.": ("numerics.nonfinite",),
     "monitor.stale": ("monitor.unchecked",),
 }
 """By the beginning of a check's id: the checks whose open incident explains it, so that one cause is told once."""
