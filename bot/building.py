@@ -307,7 +307,8 @@ def _reader(
         ),
         checkpoints=CheckpointReader(clock),
         clock=clock,
-        deadline=max(settings.iris.deadline, settings.wandb.deadline) + timedelta(seconds=10),
+        deadline=max(settings.iris.deadline, settings.wandb.deadline, settings.finelog_in_use.deadline)
+        + timedelta(seconds=10),
         tracker=wandb,
         telemetry=finelog,
     )

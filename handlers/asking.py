@@ -25,7 +25,8 @@ type MakePlan = Callable[[Snapshot, Record], RelaunchPlan | NoPlan]
 """Build the relaunch plan from a snapshot; pure."""
 
 NEVER_BLINDLY = frozenset(
-    CheckId(name) for name in ("job.repeated", "job.duplicate", "numerics.nonfinite", "resume.mismatch")
+    CheckId(name)
+    for name in ("job.repeated", "job.duplicate", "numerics.nonfinite", "resume.mismatch", "sources.contradict")
 )
 """While one of these is open nothing is proposed: it is escalated, and a relaunch is for people to ask for."""
 

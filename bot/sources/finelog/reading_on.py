@@ -106,7 +106,7 @@ def hand_out(
 def _one_after_another(samples: list[Sample], cursor: Cursor | None) -> tuple[list[Sample], tuple[str, ...]]:
     """Return the samples so that an execution ends where the next one begins, and those that have ended.
 
-    Two that write at once would look like a step that jumps to and fro.
+    Two that write at once would look like a step that jumps back and forth.
     """
     began: dict[str, int] = {}
     if cursor is not None and any(sample.execution == cursor.execution for sample in samples):
