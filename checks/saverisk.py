@@ -106,7 +106,8 @@ def risk(seen: Snapshot, contract: Contract, limits: RiskThresholds, memory: Sav
     at = memory.failed_at(seen)
     if at is not None and (due := _save_near(at, permanent, contract, limits)) is not None:
         exposed = Exposed(step=due, reason=f"the run failed at step {at}, and a permanent save was due at step {due}")
-    if exposed is not None and any(is_sound(each) and each.step > exposed.step for each in permanent):
+    # One that is not clean has just moved the risk to itself, so that what lies beyond is clean.
+    if exposed is not None and any(each.step > exposed.step for each in permanent):
         exposed = None
     memory = memory.after(seen).model_copy(update={"exposed": exposed})
     if exposed is not None:

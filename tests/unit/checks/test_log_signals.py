@@ -54,6 +54,7 @@ def test_what_was_said_before_the_step_stopped_does_not_count_and_a_step_ends_it
     still = [look(30, COMPLAINTS[0]), look(45, COMPLAINTS[0])]
 
     assert verdict(DEGRADED, *before, still[0]) == Pass()
+    assert verdict(DEGRADED, *before, still[0], look(45)) == Pass()
     assert isinstance(verdict(DEGRADED, *before, *still), Fail)
     assert verdict(DEGRADED, *before, *still, look(60, COMPLAINTS[0], step=102)) == Pass()
 

@@ -88,7 +88,7 @@ def look(minutes: float, tail: LogTail) -> Snapshot:
     ("took_s", "is_slow"),
     [
         ((60, 60, 60, 60), False),
-        ((60, 60, 60, 170), False),
+        ((20, 20, 20, 170), False),
         ((60, 60, 60, 200), True),
         ((120, 120, 120, 350), False),
         ((120, 120, 120, 370), True),
