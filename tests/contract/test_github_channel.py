@@ -831,3 +831,19 @@ async def test_hostile_text_mentions_nobody_and_forges_no_marker(gh: FakeGitHub,
     assert first != second
     assert [body.count("<!-- hero:") for body in bodies(gh)] == [1, 1]
     assert all("@dri" in body for body in bodies(gh))
+
+
+async def test_a_login_that_a_stranger_takes_over_stands_for_nobody(
+    gh: FakeGitHub, make: Make, clock: FakeClock
+) -> None:
+    """The DRI's old login is free after a renaming; whoever takes it has write access too, and is somebody else."""
+    channel = make(issue=gh.open_issue("run"))
+    async with listening(channel, clock, Inbox()):
+        pass
+    gh.add_user("dri", 999_999, permission="write")
+
+    found = await channel.identify(Actor(platform=Platform.GITHUB, user_id="999999", login="dri"))
+
+    assert isinstance(found, Known)
+    assert not found.value.is_member
+    assert "github_id = 999999" in found.value.detail

@@ -16,6 +16,7 @@ from bot.channels.github.doctor import Finding, examine
 from bot.channels.github.errors import BadTokenError, LimitedError, MovedError, SettlingError
 from bot.channels.github.inbound import Listener
 from bot.channels.github.outcomes import outcome_of, say_trouble
+from bot.channels.github.pins import Pins
 from bot.channels.github.posting import Poster
 from bot.channels.github.records import Records
 from bot.channels.github.standing import ask_standing
@@ -72,6 +73,7 @@ class GitHubChannel:
         self._labels = labels
         self._client = GitHubClient(settings, clock, pacing=pacing)
         self._records = Records(ledger)
+        self._pins = Pins(self._client, ledger, people)
         self._own = OwnAccount(self._client, self._records)
         self._poster = Poster(self._client, self._records, self._own, clock)
         self._trouble = Trouble(clock)
@@ -120,7 +122,7 @@ class GitHubChannel:
         return outcome
 
     async def identify(self, actor: Actor) -> Reading[Standing]:
-        return await ask_standing(self._client, actor, self._clock)
+        return await self._pins.judge(actor, await ask_standing(self._client, actor, self._clock))
 
     async def run(self, receive: Receive) -> None:
         resolved_at: float | None = None
@@ -129,6 +131,7 @@ class GitHubChannel:
             try:
                 if resolved_at is None or self._clock.monotonic() - resolved_at > _RESOLVE_EVERY.total_seconds():
                     await self._client.ask_repository()
+                    await self._pins.pin()
                     resolved_at = self._clock.monotonic()
                 await self._listener.poll(receive)
             except LeaseLostError:
