@@ -25,6 +25,10 @@ _AFTER_START = timedelta(minutes=5)
 _OVER = {RunState.COMPLETED, RunState.STOPPED}
 
 
+_READ_PAST_THE_END = timedelta(minutes=3)
+"""Longer than any channel takes to be read: GitHub is polled once a minute."""
+
+
 def decide_time_passed(record: Record, context: Context, at: datetime, *, since: datetime) -> Decision:
     """Return what the clock alone changes for one run.
 
@@ -34,7 +38,7 @@ def decide_time_passed(record: Record, context: Context, at: datetime, *, since:
         at: now.
         since: when this Hero began to look after runs.
     """
-    requests = tuple(changed for r in record.requests if (changed := _request_after(r, context, at)) is not None)
+    requests = tuple(changed for r in record.requests if (changed := _request_after(r, context, at, since)) is not None)
     told = [telling for request in requests for telling in _tell_request(context, record, request, at)]
     incident = _watch_over_the_watch(record, context, at, since)
     told.extend(incident.tell)
@@ -51,11 +55,15 @@ def decide_time_passed(record: Record, context: Context, at: datetime, *, since:
     return Decision(run=run, requests=requests, incidents=incident.incidents, tell=tuple(told), audit=audit)
 
 
-def _request_after(request: Request, context: Context, at: datetime) -> Request | None:
-    """Return an open request that expired or was brought up again; None when neither is due."""
+def _request_after(request: Request, context: Context, at: datetime, since: datetime) -> Request | None:
+    """Return an open request that expired or was brought up again; None when neither is due.
+
+    An answer given in time may be read a little later, above all after a restart: the request is closed once every
+    channel had the time to be read past its end. What was said after the end decides nothing anyway.
+    """
     if request.state is not RequestState.OPEN:
         return None
-    if at >= request.expires_at:
+    if at >= max(request.expires_at, since) + _READ_PAST_THE_END:
         return request.model_copy(update={"state": RequestState.EXPIRED, "decided_at": at})
     if at - (request.reminded_at or request.asked_at) >= context.rules.request_reminder:
         return request.model_copy(update={"reminded_at": at})

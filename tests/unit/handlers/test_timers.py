@@ -45,8 +45,11 @@ def test_an_unanswered_request_is_brought_up_every_four_hours() -> None:
 
 
 def test_an_unanswered_request_expires_and_says_how_to_ask_again() -> None:
-    decision = passes(record(request(reminded_at=AT + timedelta(hours=23))), 24)
+    waiting = record(request(reminded_at=AT + timedelta(hours=23)))
 
+    decision = passes(waiting, 24.1)
+
+    assert passes(waiting, 24).requests == (), "an answer given in time may be read a little later"
     assert [r.state for r in decision.requests] == [RequestState.EXPIRED]
     assert kinds(decision) == [UpdateKind.REQUEST_ANSWERED, UpdateKind.ACTION_PROGRESS]
     edited, told = decision.tell
@@ -54,6 +57,14 @@ def test_an_unanswered_request_expires_and_says_how_to_ask_again() -> None:
     assert not told.target.slot, "an edit alone rings nobody's phone"
     assert f"`/hero relaunch {RUN}` asks again" in told.update.next
     assert [(e.what, e.detail) for e in decision.audit] == [("request_expired", "R7")]
+
+
+def test_after_a_restart_the_channels_are_read_before_a_request_expires() -> None:
+    waiting = record(request(reminded_at=AT + timedelta(hours=23)))
+    started = AT + timedelta(hours=30)
+
+    assert passes(waiting, 30.01, since=started).requests == ()
+    assert [r.state for r in passes(waiting, 30.1, since=started).requests] == [RequestState.EXPIRED]
 
 
 @pytest.mark.parametrize("state", [s for s in RequestState if s is not RequestState.OPEN])
