@@ -63,8 +63,9 @@ def _request_after(request: Request, context: Context, at: datetime, since: date
     """
     if request.state is not RequestState.OPEN:
         return None
-    if at >= max(request.expires_at, since) + _READ_PAST_THE_END:
-        return request.model_copy(update={"state": RequestState.EXPIRED, "decided_at": at})
+    if at >= request.expires_at:
+        is_read = at >= max(request.expires_at, since) + _READ_PAST_THE_END
+        return request.model_copy(update={"state": RequestState.EXPIRED, "decided_at": at}) if is_read else None
     if at - (request.reminded_at or request.asked_at) >= context.rules.request_reminder:
         return request.model_copy(update={"reminded_at": at})
     return None
