@@ -23,6 +23,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, create_async_en
 from sqlalchemy.pool import NullPool
 
 from bot.errors import StoreError, StoreFullError
+from bot.store.file import DatabaseFile
 
 BUSY_TIMEOUT = timedelta(seconds=5)
 """How long a writer waits for another process before it says so."""
@@ -77,27 +78,35 @@ def _prepare(engine: Engine, busy_timeout: timedelta, *, foreign_keys: bool) -> 
 
 
 @asynccontextmanager
-async def reading(engine: AsyncEngine, path: Path) -> AsyncIterator[AsyncConnection]:
-    """Hand out a connection that sees one state of the database throughout."""
-    with translated(path):
+async def reading(engine: AsyncEngine, file: DatabaseFile) -> AsyncIterator[AsyncConnection]:
+    """Hand out a connection that sees one state of the database throughout.
+
+    Raises:
+        StoreError: the file cannot be read, or is no longer the one that Hero opened.
+    """
+    file.check()  # before a connection is made: SQLite would create what is not there
+    with translated(file.path):
         async with engine.connect() as connection:
             await connection.begin()
             yield connection
 
 
 @asynccontextmanager
-async def writing(engine: AsyncEngine, path: Path) -> AsyncIterator[AsyncConnection]:
+async def writing(engine: AsyncEngine, file: DatabaseFile) -> AsyncIterator[AsyncConnection]:
     """Hand out the one connection that may write; commit at a normal exit, roll back at any other.
 
     Raises:
         StoreFullError: no space is left; nothing of the transaction was stored.
-        StoreError: another process holds the lock, or the file cannot be read or written; nothing was stored.
+        StoreError: another process holds the lock, the file cannot be read or written, or it is no longer the one
+            that Hero opened; nothing was stored.
     """
-    with translated(path):
+    file.check()
+    with translated(file.path):
         async with engine.connect() as connection:
             await connection.execution_options(**{_BEGIN: "BEGIN IMMEDIATE"})
             await connection.begin()
             yield connection
+            file.check()  # it may have gone while this transaction waited for the lock
             await _to_its_end(connection.commit())
 
 

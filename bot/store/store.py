@@ -33,6 +33,7 @@ from bot.redaction import Redactor
 from bot.store import inbox, leases, ledger, outbox, records
 from bot.store.bells import Bell
 from bot.store.engine import BUSY_TIMEOUT, open_engine, reading, writing
+from bot.store.file import DatabaseFile
 from bot.store.leases import Lease
 from bot.store.tables import actions, incidents, requests
 from bot.store.transaction import Transaction
@@ -56,10 +57,11 @@ class Store:
         trouble: why the last write failed, with the fix; empty when it succeeded.
     """
 
-    def __init__(self, engine: AsyncEngine, path: Path, clock: Clock, redactor: Redactor) -> None:
+    def __init__(self, engine: AsyncEngine, file: DatabaseFile, clock: Clock, redactor: Redactor) -> None:
         """Use ``open``."""
         self._engine = engine
-        self._path = path
+        self._file = file
+        self._path = file.path
         self._clock = clock
         self._redactor = redactor
         self._turn = asyncio.Lock()
@@ -92,7 +94,7 @@ class Store:
         copy = await asyncio.to_thread(upgrade, path, clock.now(), busy_timeout)
         if copy is not None:
             log.info("store_upgraded", path=str(path), copy=str(copy))
-        store = cls(open_engine(path, busy_timeout), path, clock, redactor)
+        store = cls(open_engine(path, busy_timeout), DatabaseFile(path), clock, redactor)
         store._scratch = scratch
         return store
 
@@ -121,7 +123,7 @@ class Store:
         if not await asyncio.to_thread(is_current, path, busy_timeout):
             problem = f"[bot] database: {path} is of an older Hero; `hero run` upgrades it, after putting a copy aside"
             raise ConfigurationError((problem,))
-        return cls(open_engine(path, busy_timeout), path, clock, redactor)
+        return cls(open_engine(path, busy_timeout), DatabaseFile(path), clock, redactor)
 
     async def close(self) -> None:
         """Wait for the transaction that is under way, then close every connection."""
@@ -143,7 +145,8 @@ class Store:
         Raises:
             LeaseLostError: another process took the lease.
             StoreFullError: no space is left; nothing was stored.
-            StoreError: the database is locked by another process or refused; nothing was stored.
+            StoreError: the database is locked by another process, refused, or its file was removed or replaced; nothing
+                was stored.
         """
         return self._transaction(lease)
 
@@ -170,7 +173,7 @@ class Store:
         async with self._turn:
             self._writer = asyncio.current_task()
             try:
-                async with writing(self._engine, self._path) as connection:
+                async with writing(self._engine, self._file) as connection:
                     if lease is not None:
                         await leases.check(connection, lease, self._clock.now())
                     yield connection
@@ -258,7 +261,7 @@ class Store:
     # Reading
 
     def _read(self) -> AbstractAsyncContextManager[AsyncConnection]:
-        return reading(self._engine, self._path)
+        return reading(self._engine, self._file)
 
     async def runs(self) -> tuple[Run, ...]:
         """Return every run, by id."""
