@@ -38,15 +38,23 @@ class Tenure:
         return self._lease
 
     async def begin(self) -> None:
-        """Wait until the lease is ours: at once when nobody holds it, or whoever held it on this machine is dead."""
-        told = False
+        """Wait until the lease is ours: at once when nobody holds it, or whoever held it on this machine is dead.
+
+        A database that refuses, as one that another program has locked, is asked again and again too: whoever stands by
+        must be there when it answers.
+        """
+        told: set[str] = set()
         while self._lease is None:
-            await self._bury_the_dead()
-            self._lease = await self._store.acquire_lease(NAME, self._holder, TTL)
+            reason = "another Hero is at work on this database"
+            try:
+                await self._bury_the_dead()
+                self._lease = await self._store.acquire_lease(NAME, self._holder, TTL)
+            except StoreError as error:
+                reason = str(error)
             if self._lease is None:
-                if not told:
-                    told = True
-                    log.warning("standing_by", reason="another Hero is at work on this database")
+                if reason not in told:
+                    told.add(reason)
+                    log.warning("standing_by", reason=reason)
                 await self._clock.sleep(_STANDBY_POLL)
         log.info("lease_taken", fence=self._lease.fence)
 
@@ -75,11 +83,15 @@ class Tenure:
                 log.warning("lease_not_renewed", detail=str(error))
 
     async def end(self) -> None:
-        """Give the lease back."""
+        """Give the lease back; when the database does not take it, it runs out by itself."""
         lease, self._lease = self._lease, None
-        if lease is not None:
+        if lease is None:
+            return
+        try:
             async with asyncio.timeout(2):
                 await self._store.release_lease(lease)
+        except (StoreError, TimeoutError) as error:
+            log.warning("lease_not_given_back", detail=str(error) or "the database does not answer in time")
 
 
 def machine() -> str:
