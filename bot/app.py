@@ -21,13 +21,14 @@ from rich.console import Console
 from bot.building import Parts, build
 from bot.clock import SystemClock
 from bot.errors import LeaseLostError, StoreError
+from bot.health import Examination
 from bot.logs import configure_logs
 from bot.model.durations import say_duration
 from bot.model.reading import Known
 from bot.model.run import RunState
 from bot.redaction import Redactor
 from bot.settings import Settings
-from bot.web.server import Health, web_app, web_server
+from bot.web.server import web_app, web_server
 
 log = structlog.get_logger()
 
@@ -69,9 +70,17 @@ async def run_bot(
     configure_logs(level=settings.bot.log_level, redactor=Redactor(settings.secrets), stream=log_stream)
     async with AsyncExitStack() as stack:
         parts = await build(settings, SystemClock(), stack, console=console)
+        examination = Examination(
+            store=parts.store,
+            scheduler=parts.scheduler,
+            tenure=parts.tenure,
+            channels=parts.channels,
+            clock=parts.clock,
+        )
+        stack.push_async_callback(examination.close)
         code = 0
         try:
-            await _supervise(parts, stop, started)
+            await _supervise(parts, examination, stop, started)
         except* LeaseLostError as lost:
             log.error("lease_lost", detail=str(lost.exceptions[0]))  # noqa: TRY400 - expected: no traceback
             code = 1
@@ -99,15 +108,20 @@ async def _begin_tenure(parts: Parts, stop: asyncio.Event) -> bool:
         told.cancel()
 
 
-async def _supervise(parts: Parts, stop: asyncio.Event, started: Callable[[Parts], Awaitable[None]] | None) -> None:
+async def _supervise(
+    parts: Parts,
+    examination: Examination,
+    stop: asyncio.Event,
+    started: Callable[[Parts], Awaitable[None]] | None,
+) -> None:
     """Run every loop until told to stop; one that ends by itself takes Hero down, loudly."""
-    server = web_server(web_app(lambda: _health(parts), parts.routes), parts.settings.bot.http)
+    server = web_server(web_app(examination.health, parts.routes), parts.settings.bot.http)
     async with asyncio.TaskGroup() as group:
         web = group.create_task(_serve(server, stop), name="web")
         if not await _begin_tenure(parts, stop):
             await _close_web(server, web)
             return
-        await parts.dispatcher.remind_console()
+        await _remind(parts)
         log.info("hero_started", channels=list(parts.channels), runs=len(parts.contracts.run_ids()))
 
         def start(name: str, loop: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -127,7 +141,7 @@ async def _supervise(parts: Parts, stop: asyncio.Event, started: Callable[[Parts
         rest = [
             start("lease", parts.tenure.keep()),
             start("alarm", parts.alarm.run()),
-            start("heartbeat", _heartbeat(parts)),
+            start("heartbeat", _heartbeat(parts, examination)),
             start("housekeeping", _housekeeping(parts)),
         ]
         if started is not None:
@@ -142,6 +156,16 @@ async def _supervise(parts: Parts, stop: asyncio.Event, started: Callable[[Parts
         await _settle(_send_the_rest(parts), "outbox")
         _cancel([*outbox, *rest])
         await _close_web(server, web)
+
+
+async def _remind(parts: Parts) -> None:
+    """Show at the terminal what waits; a database that refuses just now keeps Hero from nothing else."""
+    try:
+        await parts.dispatcher.remind_console()
+    except LeaseLostError:
+        raise
+    except StoreError as error:
+        parts.alarm.ring(error)
 
 
 async def _close_web(server: uvicorn.Server, web: asyncio.Task[None]) -> None:
@@ -251,7 +275,7 @@ async def _warn_of_old_client(parts: Parts) -> None:
         )
 
 
-async def _heartbeat(parts: Parts) -> None:
+async def _heartbeat(parts: Parts, examination: Examination) -> None:
     """Tell something outside that Hero lives, for ever: it notices when that stops."""
     beat = parts.settings.heartbeat
     if beat.url is None:
@@ -260,7 +284,7 @@ async def _heartbeat(parts: Parts) -> None:
     lost = False
     async with httpx.AsyncClient(timeout=10) as client:
         while True:
-            if (await _health(parts)).is_well:
+            if (await examination.health()).is_well:
                 try:
                     answer = await client.get(beat.url)
                     failed = answer.is_error
@@ -270,24 +294,3 @@ async def _heartbeat(parts: Parts) -> None:
                     lost = failed
                     log.warning("heartbeat_lost" if lost else "heartbeat_back")
             await parts.clock.sleep(beat.every)
-
-
-async def _health(parts: Parts) -> Health:
-    """Return how Hero itself is."""
-    late = parts.scheduler.overdue()
-    try:
-        await parts.store.probe()
-        counts = await parts.store.counts()
-    except StoreError:
-        counts = {}
-    trouble = parts.store.trouble
-    return Health(
-        is_well=not trouble and not late,
-        at=parts.clock.now(),
-        store=trouble or "ok",
-        channels={name: channel.trouble or "ok" for name, channel in parts.channels.items()},
-        watched=len(parts.scheduler.watched),
-        late=late,
-        lease="held" if parts.tenure.lease else "standing by",
-        counts=counts,
-    )

@@ -152,9 +152,9 @@ class Scheduler:
         """Make a run due; a coroutine, since APScheduler calls plain functions in a thread, where no queue wakes up."""
         self._starts.put_nowait(run_id)
 
-    def overdue(self) -> tuple[RunId, ...]:
+    def overdue(self, grace: timedelta = GUARD_GRACE) -> tuple[RunId, ...]:
         """Return the runs whose time has passed, on either clock, by more than the grace."""
-        now, ticks = self._clock.now() - GUARD_GRACE, self._clock.monotonic() - GUARD_GRACE.total_seconds()
+        now, ticks = self._clock.now() - grace, self._clock.monotonic() - grace.total_seconds()
         return tuple(run_id for run_id, due in self._due.items() if due.at < now or due.monotonic_s < ticks)
 
     async def _guard(self) -> None:
