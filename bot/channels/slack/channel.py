@@ -121,7 +121,8 @@ class SlackChannel:
 
     def routes(self) -> list[Route]:
         """What the web server has to serve for HTTP mode: ``/slack/events``, signatures checked."""
-        return slack_routes(self._app)
+        secret = self._settings.signing_secret
+        return slack_routes(self._app, secret.get_secret_value() if secret else "")
 
     async def close(self) -> None:
         """Nothing is held: every call has a connection of its own, and the socket ends with ``run``."""
