@@ -492,4 +492,4 @@ async def test_without_a_key_the_doctor_says_which_trackers_are_not_read() -> No
     (probe,) = await probe_wandb(WandbSettings(), (contract(),), SystemClock())
 
     assert contract().run_id in probe.detail
-    assert probe.fix == "set HERO_WANDB__API_KEY"
+    assert probe.fix == "set HERO_WANDB__API_KEY or [wandb] api_key_file"
