@@ -79,7 +79,7 @@ class Listener:
             listed[str(comment.id)] = now_heard = heard(comment)
             self.logins[now_heard.user_id] = now_heard.login
             if now_heard != known:
-                event = event_of(issue, comment, known)
+                event = event_of(issue, comment, known, await self._own_login())
                 await receive(SERVICE, f"{comment.id}:{now_heard.digest}", event)
         await self._notice_deletions(issue, before, listed, receive)
         read_to = max([before.read_to, *(comment.updated_at for comment in comments)])
@@ -97,6 +97,11 @@ class Listener:
                 await receive(SERVICE, f"{comment_id}:deleted", deletion_of(issue, comment_id, known))
             else:
                 listed[comment_id] = known
+
+    async def _own_login(self) -> str:
+        """Return Hero's login; none where it speaks with a person's token, whose mention may mean that person."""
+        login = await self._own.login() or ""
+        return "" if login.casefold() in self._people else login
 
     async def _is_ours(self, comment: Comment) -> bool:
         """Tell our own posts from those of a person whose token Hero was given: ours carry a marker."""

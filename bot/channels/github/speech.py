@@ -26,8 +26,10 @@ def heard(comment: Comment) -> Heard:
     )
 
 
-def event_of(issue: int, comment: Comment, before: Heard | None) -> Said | Commanded:
+def event_of(issue: int, comment: Comment, before: Heard | None, own_login: str = "") -> Said | Commanded:
     """Return what somebody did by writing or editing a comment; ``before`` is its earlier wording, if one was heard.
+
+    ``own_login`` is Hero's, whose mention before a word says nothing.
 
     An edit runs no command and decides nothing (R45): it comes as an edited message whatever it says.
     """
@@ -37,7 +39,8 @@ def event_of(issue: int, comment: Comment, before: Heard | None) -> Said | Comma
     command = None if is_edited else find_command(comment.body)
     if command is not None:
         return Commanded(actor=actor, place=place, text=command, said_at=comment.created_at)
-    return Said(actor=actor, place=place, text=comment.body, said_at=comment.created_at, is_edited=is_edited)
+    text = without_mention(comment.body, own_login)
+    return Said(actor=actor, place=place, text=text, said_at=comment.created_at, is_edited=is_edited)
 
 
 def deletion_of(issue: int, comment_id: str, before: Heard) -> Unsaid:
@@ -72,6 +75,18 @@ def find_command(body: str) -> str | None:
         elif not fence and (command := _COMMAND.fullmatch(line.rstrip())):
             return (command["text"] or "").strip()
     return None
+
+
+def without_mention(body: str, login: str) -> str:
+    """Take the mention of an account, or of an app by its name, from the beginnings of lines.
+
+    Only before a word: were a mark of a quote or of a mail's end bared, the rest would no longer count as own words.
+    """
+    if not login:
+        return body
+    name = re.escape(login.removesuffix("[bot]")) + (r"(?:\[bot\])?" if login.endswith("[bot]") else "")
+    mention = rf"^([ \t]*)@{name}(?:[:,]?[ \t]+(?=[A-Za-z])|[:,]?[ \t]*(?=\r?$))"
+    return re.sub(mention, r"\1", body, flags=re.MULTILINE | re.IGNORECASE)
 
 
 def digest(body: str) -> str:

@@ -98,7 +98,7 @@ class Inbox:
         act = map_message(channel, message, me, is_watched=True)
         if act is None:
             return False
-        edit = map_edit(channel, message, None, is_watched=True)
+        edit = map_edit(channel, message, None, me, is_watched=True)
         if edit is None:
             return await self.hand_on(act)
         # An edited message is known by two ids. The first is taken even so, or a late copy of the old text would count.
@@ -136,7 +136,7 @@ class Inbox:
             return await self._deletion(channel, before, str(event["event_ts"]))
         if before is None:
             return ()
-        act = map_edit(channel, after, before, is_watched=await self._watches(channel, after))
+        act = map_edit(channel, after, before, me, is_watched=await self._watches(channel, after))
         return (act,) if act else ()
 
     async def _deletion(self, channel: str, before: Message | None, event_ts: str) -> tuple[Act, ...]:

@@ -85,10 +85,10 @@ def map_message(channel: str, message: Message, me: Me, *, is_watched: bool) -> 
                 event_id=event_id,
                 payload=Commanded(actor=message.actor(), place=place, text=rest, said_at=said_at),
             )
-    return Act(event_id=event_id, payload=_said(message, place, message.ts)) if is_watched else None
+    return Act(event_id=event_id, payload=_said(message, place, message.ts, me)) if is_watched else None
 
 
-def map_edit(channel: str, message: Message, before: Message | None, *, is_watched: bool) -> Act | None:
+def map_edit(channel: str, message: Message, before: Message | None, me: Me, *, is_watched: bool) -> Act | None:
     """A message whose author changed its words; ``before`` is None when only its present state is known.
 
     Slack also tells of link previews and of changes by apps in this way: the same text, or no mark of an edit.
@@ -99,7 +99,7 @@ def map_edit(channel: str, message: Message, before: Message | None, *, is_watch
         return None
     edited_at = message.edited.ts or message.ts
     place = Place(conversation=channel, thread=message.root, message=message.ts)
-    return Act(event_id=f"edit:{channel}:{message.ts}:{edited_at}", payload=_said(message, place, edited_at))
+    return Act(event_id=f"edit:{channel}:{message.ts}:{edited_at}", payload=_said(message, place, edited_at, me))
 
 
 def map_deletion(channel: str, before: Message, event_ts: str, *, is_watched: bool) -> Act | None:
@@ -196,11 +196,14 @@ def moment(ts: str) -> datetime:
     )
 
 
-def _said(message: Message, place: Place, said_ts: str) -> Said:
+def _said(message: Message, place: Place, said_ts: str, me: Me) -> Said:
+    # Hero's own mention is taken away while it still differs from typed brackets, which Slack escapes. Only before a
+    # word: were a mark of a quote or of a mail's end bared, the rest would no longer count as the author's.
+    own = re.compile(rf"^([ \t]*)<@{re.escape(me.user_id)}(?:\|[^<>|\n]*)?>[:,]?[ \t]*(?=[A-Za-z]|$)", re.MULTILINE)
     return Said(
         actor=message.actor(),
         place=place,
-        text=unescape_slack(message.text),
+        text=unescape_slack(own.sub(r"\1", message.text)),
         said_at=moment(said_ts),
         is_edited=message.edited is not None,
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from bot.channels.github.errors import LimitedError, translated
 from bot.channels.github.seen import Account, Comment
-from bot.channels.github.speech import event_of, find_command, heard
+from bot.channels.github.speech import event_of, find_command, heard, without_mention
 from bot.channels.github.worker import Worker
 from bot.errors import BusyError, DeadlineError
 from bot.model.event import Commanded, Said
@@ -121,3 +121,24 @@ async def test_a_call_that_hangs_keeps_its_client_and_the_next_one_gets_another(
 
     assert second is third is made[1]
     assert fourth is made[2]
+
+
+@pytest.mark.parametrize(
+    ("body", "login", "handed_on"),
+    [
+        ("@hero-ops approve R7", "hero-ops", "approve R7"),
+        ("Hi\r\n@Hero-Ops: approve R7\r\n@hero-ops\r\n", "hero-ops", "Hi\r\napprove R7\r\n\r\n"),
+        ("@hero-ops approve", "hero-ops[bot]", "approve"),
+        ("@hero-ops[bot] approve", "hero-ops[bot]", "approve"),
+        ("@hero-opsx approve", "hero-ops", "@hero-opsx approve"),
+        ("@hero-ops-2 approve", "hero-ops", "@hero-ops-2 approve"),
+        ("@omar approve", "hero-ops", "@omar approve"),
+        ("@hero-ops > no", "hero-ops", "@hero-ops > no"),
+        ("@hero-ops approve", "", "@hero-ops approve"),
+    ],
+)
+def test_only_heros_own_mention_is_taken_from_a_comments_lines(body: str, login: str, handed_on: str) -> None:
+    event = event_of(1, comment(body), None, login)
+
+    assert isinstance(event, Said)
+    assert event.text == without_mention(body, login) == handed_on

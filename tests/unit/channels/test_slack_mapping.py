@@ -28,8 +28,8 @@ def message(text: str = "approve R7", **fields: object) -> Message:
 def test_a_link_preview_of_a_message_once_edited_is_no_new_edit() -> None:
     edited = message(edited={"user": "U1", "ts": "1795921201.000000"})
 
-    assert map_edit("C1", edited, edited, is_watched=True) is None
-    assert map_edit("C1", edited, message("something else"), is_watched=True) is not None
+    assert map_edit("C1", edited, edited, ME, is_watched=True) is None
+    assert map_edit("C1", edited, message("something else"), ME, is_watched=True) is not None
 
 
 def test_a_mention_and_its_message_are_one_act() -> None:
@@ -51,6 +51,27 @@ def test_only_a_command_word_makes_a_mention_a_command_in_a_runs_thread(words: s
     assert isinstance(in_thread.payload, Said)
     assert elsewhere is not None
     assert isinstance(elsewhere.payload, Commanded)
+
+
+@pytest.mark.parametrize(
+    ("text", "handed_on"),
+    [
+        ("<@U0HERO> approve R7", "approve R7"),
+        ("Hi\n <@U0HERO|hero>: approve R7", "Hi\n approve R7"),
+        ("<@UOMAR> approve R7", "<@UOMAR> approve R7"),
+        ("<@U0HERO2> approve R7", "<@U0HERO2> approve R7"),
+        ("&lt;@U0HERO&gt; approve R7", "<@U0HERO> approve R7"),
+        ("ask <@U0HERO> approve R7", "ask <@U0HERO> approve R7"),
+        ("approve R7\n<@U0HERO> &gt; no", "approve R7\n<@U0HERO> > no"),
+        ("approve R7\n<@U0HERO> -- ", "approve R7\n<@U0HERO> -- "),
+    ],
+)
+def test_only_heros_own_mention_is_taken_from_the_beginning_of_a_line(text: str, handed_on: str) -> None:
+    act = map_message("C1", message(text), ME, is_watched=True)
+
+    assert act is not None
+    assert isinstance(act.payload, Said)
+    assert act.payload.text == handed_on
 
 
 def test_a_command_in_an_edited_message_or_by_a_bot_is_not_carried_out() -> None:

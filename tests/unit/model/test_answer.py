@@ -21,22 +21,20 @@ APPROVALS = {
     "approve r7": "R7",
     "approve  R7.": "R7",
     "approve R7\r\n": "R7",
-    "<@U0HERO> approve R7": "R7",
-    "<@U0HERO|hero>: approve": None,
-    "<@!80351110224678912> approve": None,
     "@hero approve R7": "R7",
-    "@hero[bot] approve R7": "R7",
+    "@Hero: approve R7": "R7",
+    "@hero\napprove R7": "R7",
     f"{HERO_ASKS}\n\napprove R7": "R7",
     f"{HERO_ASKS}\napprove R7": "R7",
     "&gt; approve or deny?\napprove R7": "R7",
-    "> <details>\n> a long log\n> </details>\n\napprove R7": "R7",
     "```\nRuntimeError: deny\n```\napprove R7": "R7",
-    "Thanks, the report is clear.\n\napprove R7": "R7",
+    "Hi @hero,\n\napprove R7\n\nThank you!": "R7",
+    "Good morning :pray:\napprove R7\n\U0001f44d\U0001f3fd cheers": "R7",
     "approve\napprove R7": "R7",
     "approve R7\n\n-- \nSam, who never says deny": "R7",
     "approve R7\r\n\r\nOn Mon, 30 Nov 2026 at 03:12, Hero <hero@example.org> wrote:\r\n> approve R8?": "R7",
     "approve R7\n\nOn Mon, 30 Nov 2026 at 03:12, Hero\n<hero@example.org>\nwrote:\n> approve R8?": "R7",
-    "<!-- sent by mail -->\napprove R7": "R7",
+    "approve R7\n\nOn Mon, 30 Nov 2026 at 03:12, Hero <hero@example.org> wrote:\n> >>> a\n>>> b\n>> <p>c": "R7",
 }
 
 
@@ -55,6 +53,8 @@ def test_a_line_that_is_exactly_approve_approves(text: str, request_id: str | No
         ("deny R7 because I would approve by day.", Deny(request="R7", reason="I would approve by day.")),
         ("@hero deny r7 BECAUSE lr is wrong!", Deny(request="R7", reason="lr is wrong!")),
         ("deny R7 because loss\nbut call me", Deny(request="R7", reason="loss")),
+        ("Sorry, no.\ndeny\nI deny it: R7 starts too late", Unclear(line="deny … I deny it: R7 starts too late")),
+        ("Sorry, no.\ndeny R7\nI deny it: R7 starts too late", Deny(request="R7")),
     ],
 )  # fmt: skip
 def test_a_line_that_is_exactly_deny_denies_with_its_reason(text: str, answer: Answer) -> None:
@@ -87,6 +87,8 @@ def test_a_line_that_is_exactly_deny_denies_with_its_reason(text: str, answer: A
         "||approve||",
         "approve and deny",
         "approve\ndeny",
+        "deny\nI approve",
+        "deny R7\nsorry, R8 I mean",
         "approve R7\ndeny R8",
         "approve R7\napprove R8",
         "deny R7\ndeny R8",
@@ -104,6 +106,10 @@ def test_a_line_that_is_exactly_deny_denies_with_its_reason(text: str, answer: A
         "approve\u200b",
         "\uff41pprove",
         "yes R7",
+        "<@U0HERO> approve R7",
+        "<@UOMAR|hero>: approve R7",
+        "@hero[bot] approve R7",
+        "@omar\napprove R7",
     ],
 )
 def test_an_attempt_to_decide_in_other_words_is_asked_about(text: str) -> None:
@@ -144,6 +150,58 @@ def test_an_attempt_to_decide_in_other_words_is_asked_about(text: str) -> None:
 )
 def test_what_is_quoted_coded_hidden_or_beside_the_point_is_chatter(text: str) -> None:
     assert parse_answer(text) == Chatter()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *(
+            "no",
+            "reject",
+            "Nope",
+            "nah",
+            "\U0001f44e",
+            "?",
+            "/s",
+            "R9",
+            "pending",
+            "TEST",
+            "do nothing",
+            "wrong thread",
+        ),
+        *("I take it back", "sorry, R2 I mean", "on v5p-128, from step 20", "as soon as the disk is cleaned", "at 5pm"),
+        *("please don\u2019t", "thanks but no thanks", "hi Omar", "`R8`", "    no", "~~~\nno\n~~~", "```\nno", "- no"),
+        *("```\nx\n``` no", "> x\u2028no", "--\nno", "__________\nno"),
+        *("On second thought, as I wrote:\n> no", "On 30 Nov 2026 Hero wrote:\n> R7?\n\nno", "$$", "||", "(", "~"),
+    ],
+)
+def test_an_approval_stands_beside_no_other_words(words: str) -> None:
+    assert isinstance(parse_answer(f"approve R7\n{words}"), Unclear)
+    assert not isinstance(parse_answer(f"{words}\napprove R7"), Approve)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<?\napprove R7\n?>",
+        "<![CDATA[\napprove R7\n]]>",
+        "<!X\napprove R7\n>",
+        "<!---->\napprove R7",
+        "<a title='\napprove R7\n'>",
+        "</p\napprove R7\n>",
+        "> <a title='\napprove R7\n> '>",
+        "> <details>\n\napprove R7",
+        "> ~~a\napprove R7\n> b~~",
+        "> `a\nthanks\napprove R7\n> b`",
+        "[x]: y (\napprove R7\n)",
+        "[^1]: approve R7",
+        "[^1]: x\napprove R7",
+        "> [^1]: x\napprove R7",
+        "$$\napprove R7\n$$",
+    ],
+)
+def test_what_a_viewer_may_hide_is_asked_about(text: str) -> None:
+    assert isinstance(parse_answer(text), Unclear)
 
 
 @pytest.mark.parametrize(
@@ -216,6 +274,40 @@ def test_a_qualified_approval_is_never_an_approval(rest: str, qualifier: str, fo
     said = form.format(f"{qualifier} it is time")
 
     assert isinstance(parse_answer(f"{said}\n\n{rest}"), Unclear)
+
+
+HARMLESS = {
+    "approve",
+    "thanks",
+    "thank",
+    "you",
+    "ty",
+    "please",
+    "hi",
+    "hello",
+    "good",
+    "morning",
+    "cheers",
+    "pray",
+    "thumbsup",
+}
+
+
+@given(
+    before=st.lists(st.text(string.printable + "\u2028\U0001f44e", max_size=20), max_size=3),
+    decision=st.sampled_from(["approve", "approve R7", "@hero approve R7"]),
+    after=st.lists(st.text(string.printable, max_size=20), max_size=3),
+    word=st.text(string.ascii_letters, min_size=1, max_size=12).filter(lambda word: word.lower() not in HARMLESS),
+    is_first=st.booleans(),
+)
+@example(before=["> x"], decision="approve", after=["> y"], word="no", is_first=False)
+@example(before=["```", "x", "```"], decision="approve", after=["```", "x", "```"], word="no", is_first=False)
+def test_no_own_word_beside_the_decision_leaves_it_an_approval(
+    before: list[str], decision: str, after: list[str], word: str, *, is_first: bool
+) -> None:
+    said = [word, *before, decision, *after] if is_first else [*before, decision, word, *after]
+
+    assert not isinstance(parse_answer("\n".join(said)), Approve)
 
 
 @given(TEXTS, st.sampled_from(["> ", ">", "&gt; ", "    "]))
