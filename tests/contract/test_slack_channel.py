@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import uvicorn
@@ -808,6 +809,78 @@ async def test_over_http_only_what_slack_signed_just_now_is_taken(desk: Desk) ->
     assert status == 401
     assert desk.inbox.texts() == ["before Hero listened", "approve"]
     assert not any(isinstance(payload, Commanded) for payload in desk.inbox.events.values())
+
+
+JSON = {"Content-Type": "application/json"}
+DEEP = "[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "body", ["payload=null", "payload=[]", f"payload={DEEP}", DEEP, "[1,2]", "{", "7", '{"team":3}']
+)
+async def test_over_http_a_signed_body_of_no_known_shape_is_a_bad_request_and_no_fault(desk: Desk, body: str) -> None:
+    headers = {} if body.startswith("payload") else JSON
+    async with serving(desk.channel(mode="http")) as url:
+        unsigned, _, _ = await desk.slack.delivery.request(url, body, headers)
+        signed, _, _ = await desk.slack.delivery.request(url, body, desk.slack.delivery.sign(body) | headers)
+
+    assert (unsigned, signed) == (401, 400)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"X-Slack-Request-Timestamp": "nan"},
+        {"X-Slack-Request-Timestamp": "-1"},
+        {"X-Slack-Request-Timestamp": "9" * 5000},
+        {"X-Slack-Request-Timestamp": ""},
+        {"X-Slack-Signature": ""},
+        {"X-Slack-Signature": "v0=é"},
+        {"X-Slack-Signature": "v1=" + "0" * 64},
+    ],
+)
+async def test_over_http_a_stamp_or_signature_of_another_shape_proves_nothing(
+    desk: Desk, forged: dict[str, str]
+) -> None:
+    body = json.dumps({"type": "url_verification", "challenge": "c"})
+    async with serving(desk.channel(mode="http")) as url:
+        status, _, _ = await desk.slack.delivery.request(url, body, desk.slack.delivery.sign(body) | JSON | forged)
+        good, _, _ = await desk.slack.delivery.request(url, body, desk.slack.delivery.sign(body) | JSON)
+
+    assert (status, good) == (401, 200)
+
+
+async def raw_post(url: str, *parts: bytes) -> bytes:
+    """Send a request as it stands, without its end; return the first line of what is answered meanwhile."""
+    address = urlsplit(url)
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    try:
+        writer.write(b"POST /slack/events HTTP/1.1\r\nHost: hero\r\n")
+        for part in parts:
+            writer.write(part)
+        async with asyncio.timeout(5):
+            return await reader.readline()
+    finally:
+        writer.close()
+
+
+async def test_over_http_a_body_above_a_megabyte_is_refused_before_it_has_come(desk: Desk) -> None:
+    chunk = b"10000\r\n" + b"a" * 0x10000 + b"\r\n"
+    async with serving(desk.channel(mode="http")) as url:
+        announced = await raw_post(url, b"Content-Length: 400000000\r\n\r\n")
+        streamed = await raw_post(url, b"Transfer-Encoding: chunked\r\n\r\n", *([chunk] * 16))
+
+    assert announced.split()[1] == b"413"
+    assert streamed.split()[1] == b"413"
+
+
+async def test_over_http_bytes_that_are_no_text_prove_nothing(desk: Desk) -> None:
+    async with serving(desk.channel(mode="http")) as url:
+        stamp = str(int(time.time())).encode()
+        proof = b"X-Slack-Request-Timestamp: " + stamp + b"\r\nX-Slack-Signature: v0=" + b"0" * 64 + b"\r\n"
+        answer = await raw_post(url, proof, b"Content-Length: 2\r\n\r\n", b"\xff\xfe")
+
+    assert answer.split()[1] == b"401"
 
 
 # Who they are, and whether all is in order

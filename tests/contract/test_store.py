@@ -279,6 +279,64 @@ async def test_a_database_locked_by_another_program_is_named_with_the_fix(store:
     assert store.trouble == ""
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+async def test_a_file_that_was_taken_away_under_hero_takes_nothing_more(
+    store: Store, file: Path, clock: FakeClock, *, is_replaced: bool
+) -> None:
+    """SQLite would go on in the deleted file, and Hero would promise what no restart finds again."""
+    await apply(store, Decision(run=Run(run_id=RUN)))
+    aside = put_aside(file)
+    if is_replaced:
+        await (await open_store(file, clock)).close()
+
+    gone = r"hero\.db: the database file was removed or replaced under Hero; stop Hero and put it back"
+    for attempt in (
+        store.receive("slack", "Ev1", a_reply("approve R1")),
+        store.acquire_lease("bot", "hero", TTL),
+        store.probe(),
+        store.runs(),
+    ):
+        with pytest.raises(StoreError, match=gone):
+            await attempt
+    assert "was removed or replaced" in store.trouble
+    assert {each.name for each in beside(file)} == ({"hero.db"} if is_replaced else set())
+
+    for each in beside(aside):
+        each.rename(file.parent / each.name)
+    assert [run.run_id for run in await store.runs()] == [RUN]
+    assert await store.receive("slack", "Ev1", a_reply("approve R1"))
+
+
+def beside(file: Path) -> list[Path]:
+    """The database and what SQLite keeps beside it."""
+    return list(file.parent.glob(f"{file.name}*"))
+
+
+def put_aside(file: Path) -> Path:
+    """Move the database with all that belongs to it; return where it is."""
+    folder = file.parent / "aside"
+    folder.mkdir()
+    for each in beside(file):
+        each.rename(folder / each.name)
+    return folder / file.name
+
+
+async def test_a_file_that_goes_while_a_transaction_is_under_way_stores_nothing(store: Store, file: Path) -> None:
+    aside: list[Path] = []
+
+    async def lose_it_midway() -> None:
+        async with store.transaction() as tx:
+            await tx.apply(Decision(run=Run(run_id=RUN)), RUN, START)
+            aside.append(put_aside(file))
+
+    with pytest.raises(StoreError, match="was removed or replaced"):
+        await lose_it_midway()
+
+    for each in beside(*aside):
+        each.rename(file.parent / each.name)
+    assert await store.runs() == ()
+
+
 async def test_a_transaction_inside_a_transaction_is_refused_rather_than_waiting_for_itself(store: Store) -> None:
     with pytest.raises(AssertionError, match="wait for itself"):
         async with store.transaction():

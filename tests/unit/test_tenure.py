@@ -3,13 +3,16 @@
 import asyncio
 import os
 import socket
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from contextlib import closing
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from structlog.testing import capture_logs
 
 from bot.errors import LeaseLostError, StoreError
 from bot.redaction import Redactor
@@ -181,6 +184,45 @@ async def test_a_database_that_refuses_a_renewal_ends_nothing(
     assert not keeping.done()
     keeping.cancel()
     await asyncio.wait((keeping,))
+
+
+async def test_a_database_that_is_locked_at_the_start_is_waited_out_and_told_once(
+    tmp_path: Path, clock: FakeClock
+) -> None:
+    path = tmp_path / "hero.db"
+    store = await Store.open(f"sqlite:///{path}", clock, Redactor(), busy_timeout=timedelta(milliseconds=10))
+    tenure = Tenure(store, clock)
+    with closing(sqlite3.connect(path, isolation_level=None)) as other, capture_logs() as logs:
+        other.execute("BEGIN IMMEDIATE")
+        beginning = asyncio.create_task(tenure.begin())
+        for _ in range(3):
+            await until(lambda: clock._sleepers)
+            clock.advance(timedelta(seconds=2))
+        await until(lambda: clock._sleepers)
+        assert not beginning.done()
+        other.execute("ROLLBACK")
+
+        clock.advance(timedelta(seconds=2))
+        await beginning
+
+    assert tenure.lease is not None
+    (told,) = [entry for entry in logs if entry["event"] == "standing_by"]
+    assert "locked by another process" in told["reason"]
+    await store.close()
+
+
+async def test_a_lease_that_the_database_does_not_take_back_is_left_to_run_out(
+    store: Store, clock: FakeClock, tmp_path: Path
+) -> None:
+    tenure = Tenure(store, clock)
+    await begin_within_moments(tenure)
+    (tmp_path / "hero.db").rename(tmp_path / "aside")
+
+    with capture_logs() as logs:
+        await tenure.end()
+
+    assert tenure.lease is None
+    assert [entry["event"] for entry in logs] == ["lease_not_given_back"]
 
 
 # Who is dead?
