@@ -38,6 +38,10 @@ _PATIENT = (StepName.SUBMIT,)
 _AFTER_SUBMIT = (StepName.CONFIRM, StepName.STABILISE, StepName.RESTORE)
 
 
+class _TakenBackError(Exception):
+    """The action ended in the database while it was under way here; nothing more of it may be done."""
+
+
 class Executor:
     """One worker for all granted actions; at most one is under way for a run."""
 
@@ -126,8 +130,24 @@ class Executor:
                         log.warning("action_held_up_by_store", detail=str(error))
                         self._alarm(error)
                         await self._pause()
+                        action = await self._as_stored(action)
             finally:
                 self._busy.pop(action.run_id, None)
+
+    async def _as_stored(self, action: Action) -> Action:
+        """Return the action as the database has it; what was noted before a write failed must not be forgotten."""
+        while not self._halt.is_set():
+            try:
+                record = await self._store.record(action.run_id)
+            except LeaseLostError:
+                raise
+            except StoreError as error:
+                self._alarm(error)
+                await self._pause()
+            else:
+                known = record.actions if record else ()
+                return next((each for each in known if each.number == action.number), action)
+        return action
 
     async def _pause(self) -> None:
         """Wait until the next look, or until Hero stops."""
@@ -154,7 +174,9 @@ class Executor:
                 action = await self._commit(action.begun(step, self._clock.now()))
                 if action.state is not ActionState.GRANTED:
                     return action
-            outcome = await self._take(step, action, contract, is_resumed=is_resumed)
+            action, outcome = await self._take(step, action, contract, is_resumed=is_resumed)
+            if action.state is not ActionState.GRANTED:
+                return action
         log.info("action_step_looked_at", step=step, outcome=outcome.kind, detail=outcome.detail, resumed=is_resumed)
         match outcome:
             case Done() | Refused():
@@ -162,20 +184,33 @@ class Executor:
             case Waiting() | Uncertain():
                 return await self._wait(action, step, outcome)
 
-    async def _take(self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool) -> StepOutcome:
-        """Take a step; an adapter that breaks leaves it open what happened, and takes no other run down with it."""
+    async def _take(
+        self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool
+    ) -> tuple[Action, StepOutcome]:
+        """Take a step, and return the action as it stands then.
+
+        An adapter that breaks leaves it open what happened, and takes no other run down with it.
+        """
+        before = action
 
         async def fence() -> None:
-            await self._commit(action)
+            nonlocal action
+            begun = action.submits + (step is StepName.SUBMIT)
+            action = await self._commit(action.model_copy(update={"submits": begun}))
+            if action.state is not ActionState.GRANTED:
+                raise _TakenBackError
 
         try:
-            return await self._steps.take(step, action, contract, is_resumed=is_resumed, fence=fence)
+            outcome = await self._steps.take(step, before, contract, is_resumed=is_resumed, fence=fence)
+        except _TakenBackError:
+            return action, Waiting(detail="the action has ended meanwhile")
         except StoreError:
             raise
         except Exception as error:
             log.exception("action_step_broke", step=step)
             broke = f"Hero's own code broke at it: {type(error).__name__}; the traceback is in Hero's log"
-            return Uncertain(detail=broke) if step is StepName.SUBMIT else Waiting(detail=broke)
+            outcome = Uncertain(detail=broke) if step is StepName.SUBMIT else Waiting(detail=broke)
+        return action, outcome
 
     async def _wait(self, action: Action, step: StepName, outcome: Waiting | Uncertain) -> Action:
         """Come back to a step later, or give it up when its time is over.
@@ -187,8 +222,11 @@ class Executor:
         if waited > limit and step not in _PATIENT:
             given_up = Refused(detail=f"not so within {say_duration(limit)}: {outcome.detail}")
             return await self._end(action, step, given_up)
-        if isinstance(outcome, Uncertain) and action.noted != outcome.detail:
-            action = await self._commit(action.model_copy(update={"noted": outcome.detail}))
+        if isinstance(outcome, Uncertain):
+            failure = outcome.detail if outcome.is_over else action.submit_failure
+            waiting = action.model_copy(update={"noted": outcome.detail, "submit_failure": failure})
+            if waiting != action:
+                action = await self._commit(waiting)
         await self._pause()
         return action
 

@@ -1,10 +1,12 @@
 """Stops and submits Iris jobs. Submitting is always the contract's own command, through the CLI, once."""
 
 import re
+from contextlib import ExitStack
+from datetime import timedelta
 from pathlib import Path
 
 from bot.actions.iris_command import prepare_submission
-from bot.actions.ports import Submission, Unlaunchable
+from bot.actions.ports import Fence, Submission, Unlaunchable
 from bot.actions.submission_lock import SubmissionLocks, SubmissionUnderWayError
 from bot.clock import Clock
 from bot.errors import RefusedError, ServiceError
@@ -25,15 +27,8 @@ _SUBMITTED = re.compile(r"Job submitted: (/[^/\s]+/[^/\s]+)\s*$", re.MULTILINE)
 _JOB_ID = re.compile(r"/[^/\s]+/[^/\s]+")
 _OUTPUT_BYTES = 2**20
 
-# Messages after which nothing was accepted (marin-iris 0.2.20 and 0.2.227, run).
 _TOO_OLD = "client is too old"
-_NOTHING_ACCEPTED = re.compile(
-    r"is unschedulable|no scaling group provides|no matching scaling group|Job name cannot contain '/'"
-    r"|Bundle size \S+ exceeds|No controller specified|No credentials to authenticate|Missing authentication"
-    r"|Authentication failed|Identity verification failed|Unknown cluster|requires --enable-extra-resources"
-)
-_NEVER_STARTED = re.compile(r"^Usage: |^error: Failed to spawn", re.MULTILINE)
-_RETRIED = re.compile(r"retrying in ")
+"""What a controller says to a client below its minimum (marin-iris 0.2.20 and 0.2.227, run)."""
 
 
 class IrisLauncher:
@@ -86,59 +81,73 @@ class IrisLauncher:
         except NoVerbError:
             await self._orchestrator.cli.stop(job_id)
 
-    async def submit(self, contract: Contract, plan: RelaunchPlan, grant: Grant) -> StepOutcome:
-        """Run the approved command once; Done carries the job id that it printed."""
+    @property
+    def submit_deadline(self) -> timedelta:
+        """From the settings."""
+        return self._settings.submit_deadline
+
+    async def submit(self, contract: Contract, plan: RelaunchPlan, grant: Grant, *, fence: Fence) -> StepOutcome:
+        """Run the approved command once; Done when it ended well and named the planned job and no other."""
         if not grant.covers(plan, self._clock.now()):
             return Refused(detail="the approval is not for this plan, or has expired; nothing was submitted")
         submission = _as_approved(contract, plan)
         if isinstance(submission, Refused):
             return submission
+        with ExitStack() as held:
+            try:
+                lock = held.enter_context(self._locks.hold(contract.run_id))
+            except SubmissionUnderWayError:
+                return Uncertain(detail="an earlier submission of this run is still under way on this machine")
+            except OSError as error:
+                return Refused(detail=f"the submission lock cannot be made ({error}); nothing was submitted")
+            await fence()
+            return await self._run(submission, contract, lock)
+
+    async def _run(self, submission: Submission, contract: Contract, lock: int) -> StepOutcome:
         try:
-            with self._locks.hold(contract.run_id) as lock:
-                ended = await run_program(
-                    submission.command,
-                    deadline=self._settings.submit_deadline,
-                    environment=child_environment(contract.environment),
-                    directory=Path(contract.checkout),
-                    limit_bytes=_OUTPUT_BYTES,
-                    pass_fds=(lock,),
-                )
-        except SubmissionUnderWayError:
-            return Uncertain(detail="an earlier submission of this run is still under way on this machine")
+            ended = await run_program(
+                submission.command,
+                deadline=self._settings.submit_deadline,
+                environment=child_environment(contract.environment),
+                directory=Path(contract.checkout),
+                limit_bytes=_OUTPUT_BYTES,
+                pass_fds=(lock,),
+            )
         except OSError as error:
             return Refused(detail=f"{submission.command[0]!r} cannot be run in {contract.checkout}: {error.strerror}")
-        return self._judge(ended)
+        return self._judge(ended, submission.job_id)
 
     async def is_submitting(self, contract: Contract) -> bool:
         """Whether a process of an earlier submission still lives, also one that outlived a killed Hero."""
         return self._locks.is_held(contract.run_id)
 
-    def _judge(self, ended: Finished) -> StepOutcome:
-        job_id = _submitted_id(ended)
+    def _judge(self, ended: Finished, planned: JobId) -> StepOutcome:
+        """Say what the end of the command tells.
+
+        No failure is proof that nothing was accepted, whatever was printed: a launch script may submit and fail
+        afterwards with any message. So the controller is asked.
+        """
+        printed = tuple(self._redactor.text(job_id) for job_id in _printed_ids(ended))
         said = self._redactor.text(last_message(ended.stderr))
+        stranger = next((job_id for job_id in printed if job_id != planned), None)
         match ended.exit_code:
-            case 0 if job_id:
-                return Done(detail=job_id)
-            case 0:
-                return Uncertain(detail=f"the command ended well, but named no job: {said}")
             case None:
                 limit = say_duration(self._settings.submit_deadline)
                 return Uncertain(detail=f"the submission did not end in {limit} and was cut off: {said}")
-            case _ if job_id:
-                return Uncertain(detail=f"{job_id} was submitted, then the command failed: {said}")
+            case int(code) if code < 0:
+                return Uncertain(detail=f"the submission was ended by signal {-code}: {said}")
+            case 0 if stranger is not None:
+                detail = f"the submit command printed {stranger}, which is not the planned {planned}"
+            case 0 if not printed:
+                detail = f"the submit command ended well, but did not print the planned {planned}: {said}"
+            case 0:
+                return Done(detail=planned)
             case code:
-                return _judge_failure(code, said, ended.stderr)
-
-
-def _judge_failure(exit_code: int, said: str, stderr: str) -> StepOutcome:
-    """Refused only on proof that nothing was accepted; the rest is for the controller to answer."""
-    if _RETRIED.search(stderr):
-        return Uncertain(detail=f"the submission was tried more than once, and ended with: {said}")
-    if _TOO_OLD in stderr:
-        return Refused(detail=f"{said} — upgrade marin-iris where the submit command runs, then ask again")
-    if _NOTHING_ACCEPTED.search(said) or _NEVER_STARTED.search(stderr):
-        return Refused(detail=said)
-    return Uncertain(detail=f"the submission ended with exit code {exit_code}: {said}")
+                before = f"printed {', '.join(printed)}, then " if printed else ""
+                detail = f"the submit command {before}failed with exit code {code}: {said}"
+                if _TOO_OLD in ended.stderr:
+                    detail += " — upgrade marin-iris where the submit command runs, then ask again"
+        return Uncertain(detail=detail, is_over=True)
 
 
 def _as_approved(contract: Contract, plan: RelaunchPlan) -> Submission | Refused:
@@ -154,9 +163,8 @@ def _as_approved(contract: Contract, plan: RelaunchPlan) -> Submission | Refused
             return submission
 
 
-def _submitted_id(ended: Finished) -> JobId | None:
-    """The job id alone on a line of stdout, or in the log line on stderr."""
-    lines = [line.strip() for line in ended.stdout.splitlines()]
-    printed = next((line for line in reversed(lines) if _JOB_ID.fullmatch(line)), None)
+def _printed_ids(ended: Finished) -> tuple[str, ...]:
+    """What looks like a job id: the last line of stdout that is one and no more, and the last log line about one."""
+    alone = [line.strip() for line in ended.stdout.splitlines() if _JOB_ID.fullmatch(line.strip())]
     logged = _SUBMITTED.findall(ended.stderr) or _SUBMITTED.findall(ended.stdout)
-    return JobId(printed or logged[-1]) if printed or logged else None
+    return tuple(dict.fromkeys((*alone[-1:], *logged[-1:])))

@@ -1,5 +1,6 @@
 """Starts and stops jobs on Hero's own machine, only ever with a grant."""
 
+import asyncio
 import contextlib
 import fcntl
 import json
@@ -7,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,9 +16,9 @@ import psutil
 import structlog
 
 from bot.actions.local_supervisor import BEGUN, REFUSED, TAKEN
-from bot.actions.ports import Submission, Unlaunchable
+from bot.actions.ports import Fence, Submission, Unlaunchable
 from bot.clock import Clock
-from bot.errors import ServiceError
+from bot.errors import DeadlineError, ServiceError
 from bot.model.action import Done, Refused, StepOutcome, Uncertain
 from bot.model.contract import Contract, LocalContract
 from bot.model.durations import say_duration
@@ -97,13 +98,20 @@ class LocalLauncher:
             log.warning("submission_lock_unreadable", run_id=contract.run_id, detail=error.detail)
             return True
 
-    async def submit(self, contract: Contract, plan: RelaunchPlan, grant: Grant) -> StepOutcome:
+    @property
+    def submit_deadline(self) -> timedelta:
+        """That of the supervisor's answer."""
+        return self._deadline
+
+    async def submit(self, contract: Contract, plan: RelaunchPlan, grant: Grant, *, fence: Fence) -> StepOutcome:
         """Start the plan's job; the job's directory, made in one rename, makes it exactly once."""
         if refusal := self._refusal(contract, plan, grant):
             return refusal
         try:
-            order = self._order(contract, plan.job_id)
-            return await self._threads.call(_start, order, plan.job_id, self._deadline, deadline=self._deadline * 2)
+            order, locked = self._order(contract, plan.job_id), self._locked(fence)
+            return await self._threads.call(
+                _start, order, plan.job_id, self._deadline, locked, deadline=self._deadline * 2
+            )
         except ServiceError as error:
             return Uncertain(detail=f"{plan.job_id}: {error.detail}")
 
@@ -138,6 +146,23 @@ class LocalLauncher:
             grace_s=self._grace.total_seconds(),
         )
 
+    def _locked(self, fence: Fence) -> Callable[[], None]:
+        """Return the fence for a thread, which holds the lock: it waits until the loop is through it."""
+        loop = asyncio.get_running_loop()
+
+        async def pass_fence() -> None:
+            await fence()
+
+        def wait() -> None:
+            passing = asyncio.run_coroutine_threadsafe(pass_fence(), loop)
+            try:
+                passing.result(self._deadline.total_seconds())
+            except TimeoutError as error:
+                passing.cancel()
+                raise DeadlineError(SERVICE, "the lease could not be checked in time; nothing was started") from error
+
+        return wait
+
     async def _stop(self, contract: Contract, job_id: JobId, grant: Grant) -> StepOutcome:
         job = await self._threads.call(find_job, contract, job_id, self._clock.now(), deadline=self._deadline)
         if job is None:
@@ -171,8 +196,8 @@ def _is_locked(contract: Contract) -> bool:
     return is_locked(lock_path(contract))
 
 
-def _start(order: _Order, job_id: JobId, deadline: timedelta) -> StepOutcome:
-    """Start a supervisor and hear from it whether the job has begun."""
+def _start(order: _Order, job_id: JobId, deadline: timedelta, fence: Callable[[], None]) -> StepOutcome:
+    """Start a supervisor under the run's lock, behind the fence, and hear from it whether the job has begun."""
     if not Path(order.cwd).is_dir():
         return Refused(detail=f"the checkout {order.cwd} is no directory; mend `checkout` in the contract")
     try:
@@ -183,6 +208,7 @@ def _start(order: _Order, job_id: JobId, deadline: timedelta) -> StepOutcome:
     try:
         if not _lock(handle):
             return Uncertain(detail=f"{job_id}: another submission of this run is under way")
+        fence()
         return _hear(order, handle, job_id, deadline)
     finally:
         os.close(handle)
@@ -228,7 +254,8 @@ def _hear(order: _Order, lock: int, job_id: JobId, deadline: timedelta) -> StepO
         case int(code) if code == REFUSED:
             return Refused(detail=f"{job_id}: {detail}")
         case code:
-            return Uncertain(detail=f"{job_id}: the supervisor ended with {code}: {detail}")
+            ended = f"{job_id}: the supervisor ended with {code}: {detail}"
+            return Uncertain(detail=ended, is_over=code is not None and code >= 0)
 
 
 def _ask_to_end(directory: Path, note: dict[str, object]) -> _Processes:

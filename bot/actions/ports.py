@@ -1,5 +1,7 @@
 """What an action needs of an orchestrator; implemented once for each kind in this folder."""
 
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Protocol
 
 from bot.model.action import StepOutcome
@@ -8,6 +10,10 @@ from bot.model.job import Job
 from bot.model.plan import Grant, RelaunchPlan
 from bot.model.reading import Reading
 from bot.model.value import JobId, Value
+
+type Fence = Callable[[], Awaitable[None]]
+"""Awaited right before each change to the world: writes the action once more under the lease, and so raises when
+another Hero has taken over, or when the database could not keep what comes of the change (field reports R29, R30)."""
 
 
 class Submission(Value):
@@ -45,10 +51,17 @@ class Launcher(Protocol):
         """
         ...
 
-    async def submit(self, contract: Contract, plan: RelaunchPlan, grant: Grant) -> StepOutcome:
-        """Submit once. Done carries the job id; whatever may have reached the orchestrator is Uncertain, not Refused.
+    @property
+    def submit_deadline(self) -> timedelta:
+        """How long a submission may take; one that was cut off may arrive for as long again."""
+        ...
 
-        Never repeats by itself. The caller looks the job up before it ever calls this again.
+    async def submit(self, contract: Contract, plan: RelaunchPlan, grant: Grant, *, fence: Fence) -> StepOutcome:
+        """Submit once. Done carries ``plan.job_id``; Refused is proof that nothing was begun; the rest is Uncertain.
+
+        The run's submission lock is taken first and ``fence`` awaited under it, right before the command is started:
+        a Hero that slept between the two holds the lock, so that another one waits; one that slept before them has
+        lost its lease. Never repeats by itself. The caller looks the job up before it ever calls this again.
         """
         ...
 

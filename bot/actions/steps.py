@@ -1,10 +1,10 @@
 """What each step of a relaunch does, and how it answers "was it done?" from the outside."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import assert_never
 
-from bot.actions.ports import Launcher
+from bot.actions.ports import Fence, Launcher
 from bot.actions.relaunch import NoPlan, differences, plan_relaunch
 from bot.actions.restore import NotYet, Restored, WrongRestore, judge_restore
 from bot.clock import Clock
@@ -21,9 +21,8 @@ from bot.redaction import Redactor
 from bot.sources.snapshots import SnapshotReader
 from bot.store.store import Store
 
-type Fence = Callable[[], Awaitable[object]]
-"""Awaited right before each change to the world: writes the action once more under the lease, and so raises when
-another Hero has taken over, or when the database could not keep what comes of the change (field reports R29, R30)."""
+_MOST_SUBMITS = 2
+"""How often the command of one approval is started at most; what never ends is no better for a third time."""
 
 
 class Steps:
@@ -48,7 +47,7 @@ class Steps:
             clock: for times.
             redactor: plans are rebuilt scrubbed, as they were asked.
             settle: how long an uncertain submission must stay unknown to the orchestrator before it counts as never
-                made; a request on its way when the submitter was killed may still arrive within it.
+                made; after one that was cut off at least its deadline, since a request on its way may still arrive.
         """
         self._launchers = launchers
         self._reader = reader
@@ -148,8 +147,9 @@ class Steps:
     ) -> StepOutcome:
         """Submit exactly once.
 
-        A submission that may have happened is looked up. It is made only when the orchestrator has positively said,
-        for a while, that it knows of none, and nothing of an earlier try is still under way on this machine.
+        A submission that may have happened is looked up. It is made again only when it was cut off, the orchestrator
+        has positively said for a while that it knows of none, and nothing of it is still under way on this machine.
+        One that ended by itself, and that the orchestrator does not know, has failed.
         """
         plan = action.plan
         found = await self._find_submission(action, contract)
@@ -160,17 +160,31 @@ class Steps:
                 return found
             case Waiting():
                 return Uncertain(detail=found.detail) if is_resumed else found
-            case None if is_resumed and not self._has_settled(action):
+            case None if is_resumed and not self._has_settled(action, contract):
                 return Uncertain(detail=f"asking the orchestrator whether {plan.job_id} was submitted before the break")
+            case None if reason := self._why_not_submitted(action, contract):
+                return Refused(detail=reason)
             case None:
                 pass
-        if not action.grant.covers(plan, self._clock.now()):
-            return Refused(detail="the approval has expired; nothing was submitted")
-        if contract.command_sha256 != plan.command_sha256 or contract.config_digest != plan.config_digest:
-            return Refused(detail="the contract has changed since the approval; nothing was submitted")
-        await fence()
         self._absent_since.pop(action.number, None)
-        return await self._launcher(contract).submit(contract, plan, action.grant)
+        outcome = await self._launcher(contract).submit(contract, plan, action.grant, fence=fence)
+        if isinstance(outcome, Done) and outcome.detail != plan.job_id:
+            stranger = f"the submission named {outcome.detail}, which is not the planned {plan.job_id}"
+            return Uncertain(detail=stranger, is_over=True)
+        return outcome
+
+    def _why_not_submitted(self, action: Action, contract: Contract) -> str:
+        """Say why a job that does not exist may not be submitted (again); nothing when it may."""
+        plan = action.plan
+        if action.submit_failure:
+            return f"{action.submit_failure}; the orchestrator knows no {plan.job_id}"
+        if action.submits >= _MOST_SUBMITS:
+            return "the submit command was started twice without the orchestrator knowing of it; ask again"
+        if not action.grant.covers(plan, self._clock.now()):
+            return "the approval has expired; nothing was submitted"
+        if contract.command_sha256 != plan.command_sha256 or contract.config_digest != plan.config_digest:
+            return "the contract has changed since the approval; nothing was submitted"
+        return ""
 
     async def _find_submission(self, action: Action, contract: Contract) -> Done | Waiting | None:
         """Return the new job as Done, None when there is positively none, Waiting when nobody can say."""
@@ -185,14 +199,16 @@ class Steps:
                 self._absent_since.pop(action.number, None)
                 return Waiting(detail=f"whether {plan.job_id} was submitted cannot be asked: {detail}")
             case Known(value=(job, *_)) if job.instance_id != plan.instance:
-                return Done(detail=job.job_id)
+                return Done(detail=plan.job_id)
             case Known():
                 self._absent_since.setdefault(action.number, self._clock.monotonic())
                 return None
 
-    def _has_settled(self, action: Action) -> bool:
+    def _has_settled(self, action: Action, contract: Contract) -> bool:
         since = self._absent_since.get(action.number)
-        return since is not None and self._clock.monotonic() - since >= self._settle.total_seconds()
+        is_cut_off = action.submits > 0 and not action.submit_failure
+        late = self._launcher(contract).submit_deadline if is_cut_off else timedelta()
+        return since is not None and self._clock.monotonic() - since >= max(self._settle, late).total_seconds()
 
     async def _confirm(self, action: Action, contract: Contract) -> StepOutcome:
         """See exactly one live job of the run: the new one."""
@@ -251,11 +267,10 @@ class Steps:
                 return Waiting(detail=detail)
 
     async def _new_job(self, action: Action, contract: Contract) -> Job | StepOutcome:
-        """Return the submitted job; what is in the way of knowing it as an outcome."""
+        """Return the planned job, never one that was merely printed; what is in the way of knowing it as an outcome."""
         plan = action.plan
-        submitted = action.record(StepName.SUBMIT)
-        job_id = submitted.outcome.detail if submitted and submitted.outcome else plan.job_id
-        jobs = await self._launcher(contract).jobs(contract, JobId(job_id))
+        job_id = plan.job_id
+        jobs = await self._launcher(contract).jobs(contract, job_id)
         if isinstance(jobs, Unknown):
             return Waiting(detail=f"{job_id} cannot be read: {jobs.detail}")
         if not jobs.value:

@@ -48,6 +48,8 @@ class Uncertain(Value):
 
     kind: Literal["uncertain"] = "uncertain"
     detail: str
+    is_over: bool = False
+    """Whether the try ended by itself: when nothing has come of it, that is why, and it is not tried again."""
 
 
 class Waiting(Value):
@@ -97,6 +99,10 @@ class Action(Value):
     """Where the metrics ended when the new job was submitted: what comes after it is the new instance's."""
     noted: str = ""
     """What it waits for, or why it ended as it did."""
+    submits: int = 0
+    """How often a submission was begun; counted before each, so it may be one too many but never one too few."""
+    submit_failure: str = ""
+    """What a submission said that ended by itself, without the planned job being known yet."""
 
     def record(self, step: StepName) -> StepRecord | None:
         """Return the newest record of a step, None when it was never begun."""

@@ -24,7 +24,7 @@ _TEXTS: dict[type[Value], tuple[str, ...]] = {
     Run: ("gaps", "blocked_reason"),
     Instance: ("command",),
     Request: ("reason", "note", "decided_via"),
-    Action: ("records", "noted"),
+    Action: ("records", "noted", "submit_failure"),
     Update: ("headline", "standing", "evidence", "plan", "next", "choice"),
 }
 """The fields that may hold text from outside. Never a plan: its digest is what was said yes to, so it is scrubbed when

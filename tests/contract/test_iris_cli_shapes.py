@@ -16,6 +16,7 @@ import pytest
 
 from bot.actions.iris import IrisLauncher
 from bot.actions.submission_lock import SubmissionLocks
+from bot.errors import LeaseLostError
 from bot.model.action import Done, Refused, Uncertain
 from bot.model.contract import Contract, IrisContract
 from bot.model.job import JobState, TaskState
@@ -28,9 +29,11 @@ from bot.sources.iris.cli import Generation
 from bot.sources.iris.source import IrisOrchestrator
 from bot.sources.iris.tables import COLUMNS_SQL
 from tests.fakes.clock import FakeClock
+from tests.fakes.fence import no_fence
 from tests.fakes.iris_cli import FakeIris
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "iris", line 10, in <module>\nconnectrpc.errors.ConnectError: '
+TOO_OLD = TRACEBACK + "marin-iris client is too old (build 2026-06-18; minimum 2026-11-15).\n"
 HELP_OLD = "Usage: iris job [OPTIONS] COMMAND [ARGS]...\n\nCommands:\n" + "".join(
     f"  {verb}  Does it.\n"
     for verb in ("bug-report", "kill      ", "list      ", "logs      ", "run       ", "stop      ")
@@ -50,6 +53,7 @@ from bot.redaction import Redactor
 from bot.settings import IrisSettings
 from bot.sources.iris.source import IrisOrchestrator
 from tests.fakes.clock import FakeClock
+from tests.fakes.fence import no_fence
 
 async def main():
     contract, plan, grant = (kind.model_validate_json(text) for kind, text in zip(
@@ -57,7 +61,7 @@ async def main():
     settings = IrisSettings(cluster="marin")
     asked = IrisOrchestrator(settings, FakeClock())
     launcher = IrisLauncher(settings, asked, locks=Path(sys.argv[4]), clock=FakeClock(), redactor=Redactor())
-    await launcher.submit(contract, plan, grant)
+    await launcher.submit(contract, plan, grant, fence=no_fence)
 
 asyncio.run(main())
 """
@@ -378,38 +382,102 @@ def granted(contract: Contract, clock: FakeClock, *, stop: str | None = None) ->
     [
         ("/me/boom-r1\n", "I20261129 iris.cli.job Job submitted: /me/boom-r1\n", 0, Done(detail="/me/boom-r1")),
         ("", "I20261129 iris.cli.job Job submitted: /me/boom-r1\n", 0, Done(detail="/me/boom-r1")),
-        ("nothing useful\n", "", 0, Uncertain),
-        ("", TRACEBACK + "marin-iris client is too old (build 2026-06-18; minimum 2026-11-15).\n", 1, Refused),
+        ("nothing useful\n", "", 0, "did not print the planned /me/boom-r1"),
+        ("/me/decoy\n", "", 0, "printed /me/decoy, which is not the planned /me/boom-r1"),
+        ("/me/boom-r1\n/dev/null\n", "", 0, "printed /dev/null, which is not the planned /me/boom-r1"),
+        ("/me/boom-r1\n", "iris.cli.job Job submitted: /me/decoy\n", 0, "printed /me/decoy, which is not"),
+        ("", TOO_OLD, 1, "exit code 1: marin-iris client is too old (build 2026-06-18; minimum 2026-11-15). — upgrade"),
+        ("", "iris.client.client.JobAlreadyExists: Job /me/boom-r1 already exists and is still running\n", 1, "exists"),
+        ("", TRACEBACK + "Job /me/boom-r1 is unschedulable: no scaling group provides gpu\n", 1, "is unschedulable"),
         (
             "",
-            "iris.client.client.JobAlreadyExists: Job /me/boom-r1 already exists and is still running\n",
-            1,
-            Uncertain,
+            "Usage: iris job run [OPTIONS] CMD...\n\nError: No such option '--nope'.\n",
+            2,
+            "exit code 2: No such option",
         ),
-        ("", TRACEBACK + "Job /me/boom-r1 is unschedulable: no scaling group provides device gpu:h100\n", 1, Refused),
-        ("", "Usage: iris job run [OPTIONS] CMD...\n\nError: No such option '--nope'.\n", 2, Refused),
-        ("", TRACEBACK + "Request failed: error sending request\n", 1, Uncertain),
-        ("", "W retrying in 0.4s: Connection refused\n" + TRACEBACK + "client is too old\n", 1, Uncertain),
-        ("/me/boom-r1\n", "Connection lost; job /me/boom-r1 is still running\n", 1, Uncertain),
+        ("", "Usage: notify [OPTIONS]\n", 2, "exit code 2: Usage: notify"),
+        ("", "hook: Authentication failed\n", 1, "exit code 1: hook: Authentication failed"),
+        ("", TRACEBACK + "Request failed: error sending request\n", 1, "error sending request"),
+        ("/me/boom-r1\n", "Connection lost\n", 1, "printed /me/boom-r1, then failed with exit code 1: Connection lost"),
     ],
 )
-async def test_a_submission_is_refused_only_on_proof(  # noqa: PLR0917 - a table's row and three fixtures
+async def test_a_submission_is_done_only_when_it_names_the_planned_job_and_no_failure_is_proof(  # noqa: PLR0917 - a row
     iris: FakeIris,
     fake_clock: FakeClock,
     tmp_path: Path,
     stdout: str,
     stderr: str,
     exit_code: int,
-    expected: Done | type,
+    expected: Done | str,
 ) -> None:
     iris.says("job", "run", stdout=stdout, stderr=stderr, exit_code=exit_code)
     contract = contract_of(str(iris.path), "--cluster", "marin", "job", "run", "--no-wait", "--", "python", "t.py")
 
-    outcome = await launcher_of(iris, fake_clock, tmp_path).submit(contract, *granted(contract, fake_clock))
+    outcome = await launcher_of(iris, fake_clock, tmp_path).submit(
+        contract, *granted(contract, fake_clock), fence=no_fence
+    )
 
-    assert outcome == expected if isinstance(expected, Done) else type(outcome) is expected
+    if isinstance(expected, Done):
+        assert outcome == expected
+    else:
+        assert isinstance(outcome, Uncertain), outcome
+        assert outcome.is_over
+        assert expected in outcome.detail
     (call,) = iris.calls
     assert call == ["job", "run", "--job-name", "boom-r1", "--user", "me", "--no-wait", "--", "python", "t.py"]
+
+
+async def test_a_launch_script_that_names_another_job_than_the_contract_is_not_believed(
+    iris: FakeIris, fake_clock: FakeClock, tmp_path: Path
+) -> None:
+    script = tmp_path / "launch.sh"
+    script.write_text("echo /me/decoy\n")
+    contract = contract_of("sh", str(script), "--no-wait")
+    plan, grant = granted(contract, fake_clock)
+    plan = plan.model_copy(update={"job_id": JobId("/me/boom")})
+    grant = grant.model_copy(update={"digest": plan.digest})
+
+    outcome = await launcher_of(iris, fake_clock, tmp_path).submit(contract, plan, grant, fence=no_fence)
+
+    expected = "the submit command printed /me/decoy, which is not the planned /me/boom"
+    assert outcome == Uncertain(detail=expected, is_over=True)
+
+
+async def test_a_submission_ended_by_a_signal_counts_as_cut_off(
+    fake_clock: FakeClock, tmp_path: Path, iris: FakeIris
+) -> None:
+    script = tmp_path / "launch.sh"
+    script.write_text("kill -9 $$\n")
+    contract = contract_of("sh", str(script), "--no-wait")
+    plan, grant = granted(contract, fake_clock)
+    plan = plan.model_copy(update={"job_id": JobId("/me/boom")})
+    grant = grant.model_copy(update={"digest": plan.digest})
+
+    outcome = await launcher_of(iris, fake_clock, tmp_path).submit(contract, plan, grant, fence=no_fence)
+
+    assert isinstance(outcome, Uncertain), outcome
+    assert "was ended by signal 9" in outcome.detail
+    assert not outcome.is_over
+
+
+async def test_the_fence_is_passed_under_the_lock_and_stops_the_submission(
+    iris: FakeIris, fake_clock: FakeClock, tmp_path: Path
+) -> None:
+    """A Hero that slept until another one took over finds out only here, and while it finds out the other waits."""
+    contract = contract_of(str(iris.path), "--cluster", "marin", "job", "run", "--no-wait", "--", "python", "t.py")
+    launcher = launcher_of(iris, fake_clock, tmp_path)
+    seen: list[bool] = []
+
+    async def closed() -> None:
+        seen.append(await launcher.is_submitting(contract))
+        raise LeaseLostError("bot")
+
+    with pytest.raises(LeaseLostError):
+        await launcher.submit(contract, *granted(contract, fake_clock), fence=closed)
+
+    assert seen == [True]
+    assert iris.calls == []
+    assert not await launcher.is_submitting(contract)
 
 
 async def test_a_submission_that_hangs_is_cut_off_and_uncertain_and_locks_meanwhile(
@@ -420,14 +488,15 @@ async def test_a_submission_that_hangs_is_cut_off_and_uncertain_and_locks_meanwh
     launcher = launcher_of(iris, fake_clock, tmp_path)
     plan, grant = granted(contract, fake_clock)
 
-    under_way = asyncio.create_task(launcher.submit(contract, plan, grant))
+    under_way = asyncio.create_task(launcher.submit(contract, plan, grant, fence=no_fence))
     await eventually(lambda: bool(iris.calls))
-    meanwhile = await launcher.is_submitting(contract), await launcher.submit(contract, plan, grant)
+    meanwhile = await launcher.is_submitting(contract), await launcher.submit(contract, plan, grant, fence=no_fence)
     outcome = await under_way
 
     assert meanwhile[0]
     assert isinstance(meanwhile[1], Uncertain)
     assert isinstance(outcome, Uncertain)
+    assert not outcome.is_over, "it was cut off"
     assert len(iris.calls) == 1
     await eventually(lambda: not SubmissionLocks(tmp_path / "locks").is_held(contract.run_id))
 
@@ -467,7 +536,7 @@ async def test_a_submitter_whose_hero_was_killed_is_still_seen(
     await hero.wait()
     next_hero = launcher_of(iris, fake_clock, tmp_path)
     while_it_lives = await next_hero.is_submitting(contract)
-    again = await next_hero.submit(contract, plan, grant)
+    again = await next_hero.submit(contract, plan, grant, fence=no_fence)
     for pid in iris.pids_file.read_text().split():
         os.kill(int(pid), signal.SIGKILL)
 
@@ -483,7 +552,9 @@ async def test_secrets_in_the_submitters_output_stay_out_of_the_outcome(
     iris.says("job", "run", stderr="Error: cannot log in with hunter2hunter2\n", exit_code=1)
     contract = contract_of(str(iris.path), "--cluster", "marin", "job", "run", "--no-wait", "--", "python", "t.py")
 
-    outcome = await launcher_of(iris, fake_clock, tmp_path).submit(contract, *granted(contract, fake_clock))
+    outcome = await launcher_of(iris, fake_clock, tmp_path).submit(
+        contract, *granted(contract, fake_clock), fence=no_fence
+    )
 
     assert "hunter2" not in outcome.detail
 
@@ -498,9 +569,9 @@ async def test_nothing_is_run_without_a_grant_for_this_very_plan(
     other = plan.model_copy(update={"output_root": "/elsewhere"})
 
     outcomes = (
-        await launcher.submit(contract, other, grant),
+        await launcher.submit(contract, other, grant, fence=no_fence),
         await launcher.stop(contract, other, grant),
-        await launcher.submit(changed, plan, grant),
+        await launcher.submit(changed, plan, grant, fence=no_fence),
     )
 
     assert [type(outcome) for outcome in outcomes] == [Refused] * 3
@@ -512,7 +583,9 @@ async def test_a_program_that_is_missing_is_refused(fake_clock: FakeClock, tmp_p
     contract = contract_of(missing, "job", "run", "--no-wait", "--", "python", "t.py")
     orchestrator = IrisOrchestrator(IrisSettings(cluster="marin", cli=missing), fake_clock)
 
-    outcome = await launcher_of(iris, fake_clock, tmp_path).submit(contract, *granted(contract, fake_clock))
+    outcome = await launcher_of(iris, fake_clock, tmp_path).submit(
+        contract, *granted(contract, fake_clock), fence=no_fence
+    )
     reading = await orchestrator.jobs(contract, JobId("/me/boom"))
 
     assert isinstance(outcome, Refused)
@@ -551,7 +624,7 @@ async def test_heros_own_secrets_do_not_reach_the_program(
     plan = plan.model_copy(update={"job_id": JobId("/me/boom")})
     grant = granted(contract, fake_clock)[1].model_copy(update={"digest": plan.digest})
 
-    outcome = await launcher_of(iris, fake_clock, tmp_path).submit(contract, plan, grant)
+    outcome = await launcher_of(iris, fake_clock, tmp_path).submit(contract, plan, grant, fence=no_fence)
 
     assert outcome == Done(detail="/me/boom")
     assert "HERO_" not in (tmp_path / "env").read_text()

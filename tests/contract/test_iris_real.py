@@ -12,7 +12,7 @@ import pytest
 
 from bot.actions.iris import IrisLauncher
 from bot.clock import SystemClock
-from bot.model.action import Done, Refused, Uncertain
+from bot.model.action import Done, Uncertain
 from bot.model.contract import Contract, IrisContract
 from bot.model.job import Job, JobState, Task, TaskState
 from bot.model.plan import Grant, RelaunchPlan
@@ -22,6 +22,7 @@ from bot.redaction import Redactor
 from bot.settings import IrisSettings
 from bot.sources.iris.client_age import client_build_date
 from bot.sources.iris.source import IrisOrchestrator
+from tests.fakes.fence import no_fence
 from tests.fakes.iris_cluster import IrisCluster
 
 CLOCK = SystemClock()
@@ -333,8 +334,8 @@ async def test_a_submission_happens_once_and_a_live_namesake_makes_it_uncertain(
     prepared = launcher.prepare(contract, number=3)
     plan, grant = granted(contract, "/me/ir-fresh-r3")
 
-    outcome = await launcher.submit(contract, plan, grant)
-    again = await launcher.submit(contract, plan, grant)
+    outcome = await launcher.submit(contract, plan, grant, fence=no_fence)
+    again = await launcher.submit(contract, plan, grant, fence=no_fence)
 
     assert getattr(prepared, "job_id", None) == "/me/ir-fresh-r3"
     assert outcome == Done(detail="/me/ir-fresh-r3")
@@ -347,7 +348,7 @@ async def test_a_submission_happens_once_and_a_live_namesake_makes_it_uncertain(
     cluster.rpc("TerminateJob", {"jobId": "/me/ir-fresh-r3"})
 
 
-async def test_a_submission_that_no_machine_can_run_is_refused(
+async def test_a_submission_that_no_machine_can_run_has_failed_and_is_asked_for(
     cluster: IrisCluster, launcher_over: Callable[[str], IrisLauncher]
 ) -> None:
     words = (
@@ -365,7 +366,8 @@ async def test_a_submission_that_no_machine_can_run_is_refused(
         "/me/ir-b200", *words, "--enable-extra-resources", "--", "python", "ir_sleep.py", checkout=cluster.work
     )
 
-    outcome = await launcher_over("rpc").submit(contract, *granted(contract, "/me/ir-b200-r1"))
+    outcome = await launcher_over("rpc").submit(contract, *granted(contract, "/me/ir-b200-r1"), fence=no_fence)
 
-    assert isinstance(outcome, Refused), outcome
+    assert isinstance(outcome, Uncertain), outcome
+    assert outcome.is_over
     assert "unschedulable" in outcome.detail

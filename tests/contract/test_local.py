@@ -24,6 +24,7 @@ from bot.actions import local_supervisor
 from bot.actions.local import SUPERVISOR, LocalLauncher
 from bot.actions.ports import Submission
 from bot.clock import SystemClock
+from bot.errors import LeaseLostError
 from bot.model.action import Done, Refused, StepOutcome, Uncertain
 from bot.model.contract import Contract, LocalContract
 from bot.model.job import Job, JobState
@@ -33,6 +34,7 @@ from bot.model.value import JobId, PersonName, RunId, Value
 from bot.sources import local_processes
 from bot.sources.local import LOG_BYTES, LocalOrchestrator, cut_lines
 from bot.sources.local_files import JobRecord, lock_path
+from tests.fakes.fence import no_fence
 from tests.fakes.waiting import until
 
 CLOCK = SystemClock()
@@ -79,7 +81,7 @@ class Bench:
 
     async def submit(self, launcher: LocalLauncher | None = None) -> StepOutcome:
         plan = self.plan()
-        return await (launcher or self.launcher).submit(self.contract, plan, grant_of(plan))
+        return await (launcher or self.launcher).submit(self.contract, plan, grant_of(plan), fence=no_fence)
 
     async def stop(self) -> StepOutcome:
         plan = self.plan(stop=self.job_id)
@@ -248,7 +250,9 @@ async def test_a_job_outlives_the_hero_that_started_it(bench: MakeBench) -> None
         "from bot.model.contract import Contract\nfrom bot.model.plan import Grant, RelaunchPlan\n"
         "contract, plan, grant = [kind.model_validate(each) for kind, each in\n"
         "    zip((Contract, RelaunchPlan, Grant), json.load(sys.stdin))]\n"
-        "print(asyncio.run(LocalLauncher(SystemClock()).submit(contract, plan, grant)).kind, flush=True)\n"
+        "from tests.fakes.fence import no_fence\n"
+        "said = asyncio.run(LocalLauncher(SystemClock()).submit(contract, plan, grant, fence=no_fence))\n"
+        "print(said.kind, flush=True)\n"
         "import signal; signal.pause()\n"
     )
     plan = run.plan()
@@ -315,6 +319,23 @@ async def test_of_many_submissions_at_once_exactly_one_begins(bench: MakeBench) 
     assert (run.root / "began").read_text() == "x"
 
 
+async def test_the_fence_is_passed_under_the_lock_and_stops_the_submission(bench: MakeBench) -> None:
+    run = bench(WAIT)
+    seen: list[bool] = []
+
+    async def closed() -> None:
+        seen.append(await LocalLauncher(CLOCK).is_submitting(run.contract))
+        raise LeaseLostError("bot")
+
+    plan = run.plan()
+    with pytest.raises(LeaseLostError):
+        await run.launcher.submit(run.contract, plan, grant_of(plan), fence=closed)
+
+    assert seen == [True]
+    assert not run.directory.exists()
+    assert not await run.launcher.is_submitting(run.contract)
+
+
 async def test_nothing_is_started_or_stopped_without_a_grant_for_exactly_that(bench: MakeBench) -> None:
     run = bench(WAIT)
     plan = run.plan()
@@ -323,9 +344,9 @@ async def test_nothing_is_started_or_stopped_without_a_grant_for_exactly_that(be
     edited = run.contract.model_copy(update={"environment": {"COLOUR": "red"}})
 
     outcomes = [
-        await run.launcher.submit(run.contract, plan, other),
-        await run.launcher.submit(run.contract, plan, late),
-        await run.launcher.submit(edited, plan, grant_of(plan)),
+        await run.launcher.submit(run.contract, plan, other, fence=no_fence),
+        await run.launcher.submit(run.contract, plan, late, fence=no_fence),
+        await run.launcher.submit(edited, plan, grant_of(plan), fence=no_fence),
         await run.launcher.stop(run.contract, plan, other),
     ]
 

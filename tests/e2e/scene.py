@@ -118,6 +118,7 @@ class Scene:
                 "controller_url": f'"{self.cluster.url}"',
                 "cli": json.dumps(shlex.join([str(self.cluster.cli)])),
                 "deadline": '"10s"',
+                "submit_deadline": '"20s"',
                 "client_age_warning": '"9999d"',
             },
             **PEOPLE,

@@ -12,14 +12,17 @@ from structlog.testing import capture_logs
 from bot.contracts import BadContract
 from bot.errors import LeaseLostError, StoreFullError
 from bot.model.action import Action, ActionState, Done, StepName, StepOutcome
+from bot.model.contract import Contract
 from bot.model.job import JobState
 from bot.model.plan import RequestState
 from bot.model.record import Decision
 from bot.model.run import RunState
+from bot.model.value import JobId
 from tests.fakes.snapshots import JOB, RUN, checkpoint, contract, failed_job, job
 from tests.fakes.waiting import until
-from tests.unit.actions.world import LOST, NO, POLL, SAVED, SETTLE, Bench, Killed, a_bench
+from tests.unit.actions.world import FAILED, LOST, NO, POLL, SAVED, SETTLE, SUBMIT_DEADLINE, Bench, Killed, a_bench
 
+DECOY = JobId("/me/decoy")
 BAD = BadContract(run_id=RUN, problems=("runs/hero.toml: dri is missing",))
 
 
@@ -247,17 +250,93 @@ async def test_a_submission_that_arrives_within_the_settle_window_is_adopted(ben
     assert (await bench.action()).state is ActionState.DONE
 
 
-async def test_a_submission_that_never_arrived_is_made_once_more_only_when_that_is_sure(bench: Bench) -> None:
+async def test_a_submission_that_was_cut_off_is_made_once_more_only_when_it_can_arrive_no_more(bench: Bench) -> None:
     await bench.grant()
     answers: list[StepOutcome | None] = [LOST, None]
     bench.world.on_submit = lambda: answers.pop(0)
     first_at = bench.clock.now()
 
+    await bench.work(until=lambda: bench.world.submissions == 2)
+    assert bench.clock.now() - first_at >= SUBMIT_DEADLINE > SETTLE
+    bench.a_new_one()
     await bench.work()
 
+    action = await bench.action()
+    assert action.state is ActionState.DONE
+    assert (bench.world.submissions, action.submits) == (2, 2)
+
+
+async def test_a_submission_that_is_always_cut_off_is_started_twice_at_most_also_over_restarts(bench: Bench) -> None:
+    await bench.grant()
+    bench.world.on_submit = lambda: LOST
+    await bench.work(until=lambda: bench.world.submissions == 1)
+    bench.a_new_one()
+    await bench.work(until=lambda: bench.world.submissions == 2)
+    bench.a_new_one()
+
+    await bench.work()
+
+    action = await bench.action()
+    assert action.state is ActionState.FAILED
+    assert action.noted.startswith("the submit command was started twice without the orchestrator knowing of it")
     assert bench.world.submissions == 2
-    assert bench.clock.now() - first_at >= SETTLE
+
+
+@pytest.mark.parametrize("is_restarted", [False, True])
+async def test_a_command_that_failed_by_itself_is_refused_once_its_job_is_positively_absent(
+    bench: Bench, *, is_restarted: bool
+) -> None:
+    """A refusal is never tried again in a loop; what was said is told, also by a Hero that came later."""
+    await bench.grant()
+    bench.world.on_submit = lambda: FAILED
+    begun = bench.clock.now()
+    if is_restarted:
+        await bench.work(until=lambda: bool(bench.moves) and bool(bench.moves[-1].submit_failure))
+        bench.a_new_one()
+
+    await bench.work()
+
+    action = await bench.action()
+    assert action.state is ActionState.FAILED
+    assert action.noted == f"{FAILED.detail}; the orchestrator knows no {JOB}"
+    assert bench.world.submissions == 1
+    assert bench.clock.now() - begun >= SETTLE
+
+
+async def test_a_failure_is_no_proof_while_the_orchestrator_is_away_and_the_job_it_left_is_adopted(
+    bench: Bench,
+) -> None:
+    await bench.grant()
+
+    def fail_after_submitting() -> StepOutcome:
+        bench.world.is_reachable = False
+        bench.world.arrive()
+        return FAILED
+
+    bench.world.on_submit = fail_after_submitting
+    await bench.work(until=lambda: False, polls=100)
+    assert (await bench.action()).state is ActionState.GRANTED
+    bench.world.is_reachable = True
+    bench.a_new_one()
+
+    await bench.work()
+
     assert (await bench.action()).state is ActionState.DONE
+    assert bench.world.submissions == 1
+
+
+async def test_a_printed_stranger_never_becomes_the_runs_job(bench: Bench) -> None:
+    await bench.grant()
+    bench.world.found[DECOY] = job(job_id=DECOY)
+    bench.world.on_submit = lambda: Done(detail=DECOY)
+
+    await bench.work()
+
+    action = await bench.action()
+    assert action.state is ActionState.FAILED
+    assert f"named {DECOY}, which is not the planned {JOB}" in action.noted
+    assert [i.job_id for i in (await bench.record()).instances] == [JOB]
+    assert bench.world.stops == []
 
 
 async def test_while_an_earlier_submitter_lives_nothing_is_submitted_and_its_end_begins_the_wait_anew(
@@ -630,6 +709,48 @@ async def test_an_outcome_that_could_not_be_stored_is_found_again(bench: Bench) 
 
     assert bench.world.submissions == 1
     assert (await bench.action()).state is ActionState.DONE
+
+
+async def test_an_outcome_that_could_not_be_stored_is_found_again_in_the_same_life_too(bench: Bench) -> None:
+    """The submission stays Hero's own: it is neither forgotten nor taken for that of somebody else."""
+    await bench.grant()
+
+    def fill_the_disk() -> StepOutcome:
+        bench.world.arrive()
+        bench.store.refusal = StoreFullError("no space is left")
+        return Done(detail=JOB)
+
+    bench.world.on_submit = fill_the_disk
+
+    def empty_it() -> bool:
+        if len(bench.alarms) > 3:
+            bench.store.refusal = None
+        return False
+
+    await bench.work(until=empty_it)
+
+    assert bench.world.submissions == 1
+    assert (await bench.action()).state is ActionState.DONE
+
+
+async def test_an_action_that_ended_right_before_the_submission_submits_nothing(bench: Bench) -> None:
+    await bench.grant()
+    asked = 0
+
+    async def end_it_and_ask(_promised: Contract) -> bool:
+        nonlocal asked
+        asked += 1
+        over = (await bench.action()).model_copy(update={"state": ActionState.VOID})
+        async with bench.store._store.transaction() as tx:
+            await tx.apply(Decision(actions=(over,)), RUN, bench.clock.now())
+        return False
+
+    bench.world.is_submitting = end_it_and_ask  # type: ignore[method-assign]  # the last question before it
+
+    await bench.work(until=lambda: asked > 0 and not bench.executor._busy)
+
+    assert (await bench.action()).state is ActionState.VOID
+    assert bench.world.submissions == 0
 
 
 async def test_a_hero_that_lost_its_lease_stops_before_its_next_change(bench: Bench) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import event
 
 from bot.actions.executor import Executor
-from bot.actions.ports import Submission, Unlaunchable
+from bot.actions.ports import Fence, Submission, Unlaunchable
 from bot.actions.relaunch import plan_relaunch
 from bot.actions.steps import Steps
 from bot.contracts import BadContract
@@ -34,6 +34,7 @@ from tests.unit.handlers.scene import ADA, context, record, request
 
 POLL = timedelta(seconds=5)
 SETTLE = 2 * POLL
+SUBMIT_DEADLINE = 4 * POLL
 SAVED = (checkpoint(100), checkpoint(200))
 LOADING = "Loading checkpoint from gs://bucket/users/ada/hero-12d8b6f0/checkpoints/step-200"
 DEADLINES = {
@@ -95,6 +96,8 @@ class World:
 
     # Launcher
 
+    submit_deadline = SUBMIT_DEADLINE
+
     def prepare(self, promised: Contract, *, number: int) -> Submission | Unlaunchable:
         return Submission(job_id=JOB, command=promised.command)
 
@@ -123,7 +126,10 @@ class World:
         self.knife.pass_by("after the stop")
         return Done(detail="accepted")
 
-    async def submit(self, _promised: Contract, plan: RelaunchPlan, grant: Grant) -> StepOutcome:
+    async def submit(self, _promised: Contract, plan: RelaunchPlan, grant: Grant, *, fence: Fence) -> StepOutcome:
+        if self.is_still_submitting:
+            return Uncertain(detail="an earlier submission of this run is still under way on this machine")
+        await fence()
         self.knife.pass_by("before the submission")
         assert grant.covers(plan, self.clock.now())
         self.submissions += 1
@@ -309,4 +315,5 @@ def _hurry(connection: Any, _record: object) -> None:
 
 
 LOST = Uncertain(detail="no answer in 180 s")
+FAILED = Uncertain(detail="the submit command failed with exit code 1: client is too old", is_over=True)
 NO = Refused(detail="client is too old")
