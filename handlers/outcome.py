@@ -1,6 +1,5 @@
 """An action moved: what becomes of the run, and what people are told. Pure; runs in the executor's transaction."""
 
-import shlex
 from datetime import datetime
 
 from bot.model.action import Action, ActionState, Done, Refused, StepName, StepRecord
@@ -11,6 +10,7 @@ from bot.model.run import Instance, Run, RunState
 from bot.model.update import UpdateKind
 from bot.model.value import JobId
 from bot.model.verdict import Severity
+from bot.render.words import say_command
 from handlers import tellings
 from handlers.context import Context
 
@@ -151,7 +151,7 @@ def _submitted(record: Record, action: Action, context: Context, at: datetime) -
         kind=UpdateKind.LAUNCHED,
         key="submitted",
         headline=f"submitted {_detail(action.record(StepName.SUBMIT))}",
-        evidence=(f"command: {shlex.join(action.plan.command)}",),
+        evidence=(f"command: {say_command(action.plan.command)}",),
         next_=(
             "Hero confirms that exactly one job lives, that it survives its first minutes, loads the planned "
             "checkpoint and trains"

@@ -1,6 +1,5 @@
 """The updates that handlers tell, each made in one place, so that a message can be found by its name."""
 
-import shlex
 from datetime import datetime
 
 from bot.model.action import Action, StepName
@@ -13,7 +12,7 @@ from bot.model.plan import RelaunchPlan, Request, RequestState
 from bot.model.record import Record, Telling
 from bot.model.update import Choice, Update, UpdateKind
 from bot.model.verdict import Severity
-from bot.render.words import say_time
+from bot.render.words import say_command, say_time
 from handlers.context import Context, standing_of
 
 
@@ -284,7 +283,7 @@ def plan_lines(plan: RelaunchPlan) -> tuple[str, ...]:
     resume = f"step {checkpoint.step}, {checkpoint.path}" if checkpoint else None
     return (
         f"stop first: {plan.stop or nothing_to_stop}",
-        f"command: {shlex.join(plan.command)}",
+        f"command: {say_command(plan.command)}",
         f"environment added: {', '.join(plan.environment) or 'none'}",
         f"run in: {plan.directory}",
         f"job afterwards: {plan.job_id}",

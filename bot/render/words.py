@@ -3,6 +3,7 @@
 Escaping and cutting belong to the channel's own file here, since each has its own rules.
 """
 
+import shlex
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -10,6 +11,7 @@ from bot.model.durations import say_duration
 from bot.model.run import RunState
 from bot.model.update import Standing, Update
 from bot.model.verdict import Severity
+from bot.secret_shapes import MARK
 
 STATE_WORDS: dict[RunState, str] = {
     RunState.UNKNOWN: "unknown",
@@ -70,6 +72,11 @@ def standing_facts(standing: Standing, timezone: str) -> tuple[tuple[str, str], 
         facts.append(("checked", say_time(standing.checked_at, timezone)))
     facts.extend(("unknown", gap) for gap in standing.gaps)
     return tuple(facts)
+
+
+def say_command(words: tuple[str, ...]) -> str:
+    """Return a command as it could be typed in a shell; what was cut out of it stays as it is shown everywhere."""
+    return " ".join(word if word == MARK else shlex.quote(word) for word in words)
 
 
 def say_time(at: datetime, timezone: str) -> str:

@@ -471,7 +471,13 @@ async def test_a_trainer_inside_a_real_job_is_told_from_its_own_first_attempt(ir
     (iris_cluster.work / "fl_trainer.py").write_text(textwrap.dedent(TRAINER))
     trainer = Trainer(run_id="fl-hero")
     job_id = iris_cluster.launch(
-        "/me/fl-hero", sys.executable, "fl_trainer.py", trainer.run_id, maxRetriesFailure=2, maxTaskFailures=2
+        # Not sys.executable: the cluster rewrites arguments below /tmp, and takes its own interpreter for this word.
+        "/me/fl-hero",
+        "python",
+        "fl_trainer.py",
+        trainer.run_id,
+        maxRetriesFailure=2,
+        maxTaskFailures=2,
     )
     settings = Settings(iris=IrisSettings(controller_url=iris_cluster.url))
     orchestrator = IrisOrchestrator(settings.iris, SystemClock())
