@@ -54,7 +54,7 @@ class Examination:
             channels={name: channel.trouble or "ok" for name, channel in self._channels.items()},
             watched=len(self._scheduler.watched),
             late=late,
-            lease="held" if self._tenure.lease else "standing by",
+            lease=self._lease_state(),
             counts=counts,
         )
 
@@ -63,6 +63,12 @@ class Examination:
         if self._look is not None:
             self._look.cancel()
             await asyncio.wait((self._look,))
+
+    def _lease_state(self) -> str:
+        lease = self._tenure.lease
+        if lease is None:
+            return "standing by"
+        return "held" if lease.expires_at > self._clock.now() else "ran out"
 
     async def _store_state(self) -> tuple[str, dict[str, int]]:
         """Return the database's trouble, empty for none, and its counts."""

@@ -15,7 +15,7 @@ from bot.model.value import RunId
 from bot.redaction import Redactor
 from bot.scheduler import Scheduler
 from bot.store.store import Store
-from bot.tenure import Tenure
+from bot.tenure import TTL, Tenure
 from bot.web.server import web_app
 from tests.fakes.clock import FakeClock
 from tests.fakes.waiting import until
@@ -173,3 +173,17 @@ async def test_a_check_that_stays_out_is_told_and_one_that_the_guardian_has_yet_
     answer = await ask(patient)
     assert answer.status_code == 503
     assert answer.json()["late"] == [RUN]
+
+
+async def test_a_lease_that_could_not_be_renewed_is_not_called_held(
+    store: Store, scheduler: Scheduler, clock: FakeClock
+) -> None:
+    """A Hero whose file was taken away still has the lease in mind while another holds that of a new file."""
+    tenure = Tenure(store, clock)
+    it = Examination(store=store, scheduler=scheduler, tenure=tenure, channels={}, clock=clock)
+    before = (await it.health()).lease
+    await tenure.begin()
+    during = (await it.health()).lease
+    clock.advance(TTL)
+
+    assert (before, during, (await it.health()).lease) == ("standing by", "held", "ran out")
