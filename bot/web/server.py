@@ -27,7 +27,7 @@ class Health(Value):
     late: tuple[str, ...]
     """Runs whose check is overdue."""
     lease: str
-    """``held``; ``standing by`` while another Hero is at work; ``ran out`` while the database lets nothing be renewed."""
+    """``held``; ``standing by`` while another Hero is at work; ``ran out`` while the database lets none be renewed."""
     counts: dict[str, int] = {}
 
 
