@@ -182,7 +182,7 @@ class Executor:
             case Done() | Refused():
                 return await self._end(action, step, outcome)
             case Waiting() | Uncertain():
-                return await self._wait(action, step, outcome)
+                return await self._wait(action, step, outcome, contract)
 
     async def _take(
         self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool
@@ -212,13 +212,15 @@ class Executor:
             outcome = Uncertain(detail=broke) if step is StepName.SUBMIT else Waiting(detail=broke)
         return action, outcome
 
-    async def _wait(self, action: Action, step: StepName, outcome: Waiting | Uncertain) -> Action:
+    async def _wait(self, action: Action, step: StepName, outcome: Waiting | Uncertain, contract: Contract) -> Action:
         """Come back to a step later, or give it up when its time is over.
 
         Its time is what this process has waited: while Hero was down or the machine asleep nobody looked.
         """
         waited = timedelta(seconds=self._clock.monotonic() - self._first_look[action.number, step])
         limit = self._deadlines.get(step, timedelta.max)
+        if step is StepName.STABILISE:
+            limit += contract.cadence.stabilise  # the run's own first minutes, and then some for the orchestrator
         if waited > limit and step not in _PATIENT:
             given_up = Refused(detail=f"not so within {say_duration(limit)}: {outcome.detail}")
             return await self._end(action, step, given_up)
