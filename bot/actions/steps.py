@@ -177,7 +177,7 @@ class Steps:
         """Say why a job that does not exist may not be submitted (again); nothing when it may."""
         plan = action.plan
         if action.submit_failure:
-            return f"{action.submit_failure}; the orchestrator knows no {plan.job_id}"
+            return f"{action.submit_failure}; the orchestrator knows no new {plan.job_id}"
         if action.submits >= _MOST_SUBMITS:
             return "the submit command was started twice without the orchestrator knowing of it; ask again"
         if not action.grant.covers(plan, self._clock.now()):

@@ -298,7 +298,7 @@ async def test_a_command_that_failed_by_itself_is_refused_once_its_job_is_positi
 
     action = await bench.action()
     assert action.state is ActionState.FAILED
-    assert action.noted == f"{FAILED.detail}; the orchestrator knows no {JOB}"
+    assert action.noted == f"{FAILED.detail}; the orchestrator knows no new {JOB}"
     assert bench.world.submissions == 1
     assert bench.clock.now() - begun >= SETTLE
 
