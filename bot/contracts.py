@@ -1,7 +1,13 @@
-"""The contracts on disk: ``runs/RUN_ID.toml``, read anew whenever one is asked for, so that an edit counts at once."""
+"""The contracts on disk: ``runs/RUN_ID.toml``, looked at whenever one is asked for, so that an edit counts at once.
 
+They are read on the event loop. So nothing but regular files of a sane size is opened, and a file that has not changed
+is not read again; the directory belongs on a local disk (docs/running.md).
+"""
+
+import os
+import time
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +16,16 @@ from pydantic import ValidationError
 from bot.model.contract import Contract
 from bot.model.value import PersonName, RunId, Value
 from bot.model.wording import Wrong, nearest, tables_of, wrongs
+from bot.regular_files import open_regular, regular_status
 from bot.toml_lines import TomlFile
 
 type ContractTest = Callable[[Contract], tuple[Wrong, ...]]
 """A further test of a contract that parsed; returns its problems."""
 
+LARGEST_BYTES = 256 * 1024
+"""Contracts have a few thousand bytes; reading something huge would hold up everything else."""
+_RACY_NS = 2_000_000_000
+"""Two edits within one tick of the file system's clock carry the same times, so a file this fresh is read again."""
 _PAGE = "docs/contract.md"
 _STAND_IN: dict[str, Any] = {
     "dri": "nobody",
@@ -45,6 +56,7 @@ class Contracts:
         self._directory = directory
         self._people = people
         self._tests = tests
+        self._texts: dict[Path, tuple[_Stamp, str]] = {}
 
     @property
     def directory(self) -> Path:
@@ -67,10 +79,10 @@ class Contracts:
         """
         run_id = RunId(path.stem)
         try:
-            file = TomlFile(path, path.read_text(encoding="utf-8"))
+            file = TomlFile(path, self._text(path))
         except FileNotFoundError:
             return BadContract(run_id=run_id, problems=(f"{path}: no such file; `hero init` writes an example",))
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, ValueError) as error:
             return BadContract(run_id=run_id, problems=(f"{path}: cannot be read ({error})",))
         try:
             table = tomllib.loads(file.text)
@@ -84,8 +96,33 @@ class Contracts:
         problems = tuple(f"{file.where(each.location)}: {each.named}: {each.message}" for each in found)
         return BadContract(run_id=run_id, problems=problems)
 
+    def _text(self, path: Path) -> str:
+        """Return what is in the file; from memory while it has not changed.
+
+        Raises:
+            OSError: it cannot be read, or is no regular file.
+            ValueError: it is no text, or has more than ``LARGEST_BYTES``.
+        """
+        stamp = _stamp(regular_status(path))
+        known = self._texts.pop(path, None)
+        if known is not None and known[0] == stamp:
+            self._texts[path] = known
+            return known[1]
+        with open_regular(path) as file:
+            status = os.fstat(file.fileno())
+            raw = file.read(LARGEST_BYTES + 1) if status.st_size <= LARGEST_BYTES else b""
+        if max(len(raw), status.st_size) > LARGEST_BYTES:
+            msg = f"it is too large: a contract has at most {LARGEST_BYTES} bytes; cut it down"
+            raise ValueError(msg)
+        text = raw.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+        if time.time_ns() - max(status.st_mtime_ns, status.st_ctime_ns) > _RACY_NS:
+            self._texts[path] = (_stamp(status), text)
+        return text
+
     def _judge(self, table: dict[str, Any], path: Path) -> Contract | tuple[Wrong, ...]:
         """Return the contract, or all that is wrong with it at once."""
+        if nuls := tuple(_nuls(table)):
+            return nuls
         try:
             given = {"run_id": path.stem, **table, "checkout": self._checkout(table.get("checkout", "."), path)}
         except (OSError, RuntimeError, ValueError) as error:
@@ -136,6 +173,29 @@ class Contracts:
         for test in self._tests:
             problems.extend(test(contract))
         return tuple(problems)
+
+
+type _Stamp = tuple[int, ...]
+
+
+def _stamp(status: os.stat_result) -> _Stamp:
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _nuls(value: object, location: tuple[str, ...] = (), name: str = "") -> Iterator[Wrong]:
+    """Yield every text with a NUL character: no path, argument or name can hold one, and the system chokes on it."""
+    match value:
+        case str() if "\0" in value:
+            yield Wrong(location, name, "holds a NUL character (\\u0000); take it out")
+        case dict():
+            for key, item in value.items():
+                shown = key.replace("\0", "\\u0000")
+                if shown != key:
+                    yield Wrong((*location, shown), shown, "the key holds a NUL character (\\u0000); take it out")
+                yield from _nuls(item, (*location, shown), shown)
+        case list():
+            for place, item in enumerate(value):
+                yield from _nuls(item, location, f"{name}[{place}]")
 
 
 def _fields() -> frozenset[str]:

@@ -120,7 +120,7 @@ class Redactor:
         ordered = isinstance(value, (list, tuple)) and len(items) > 1 and all(isinstance(item, str) for item in items)
         if secret or not ordered:
             items = [self._nested(item, secret=secret, above=above) for item in items]
-        elif len(items) == _PAIR and is_secret_name(items[0]):
+        elif len(items) == _PAIR and _BARE_NAME.fullmatch(items[0]) and is_secret_name(items[0]):
             items = [self.text(items[0]), self._nested(items[1], secret=True, above=above)]
         else:
             items = list(self.argv(items))

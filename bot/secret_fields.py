@@ -38,6 +38,7 @@ _IN_URL = re.compile(r"(?:\[redacted\])*+[^\s\"'`&#;<>|\\)\]]*+")
 _GENERATED = re.compile(r"\\*+[\"']?([A-Za-z0-9+/_.\-]{16,256}+)", re.ASCII)
 _AFTER_WORD = frozenset(" \t\r\n,;:)]}>|&/\\")
 _BRACKET = re.compile(r"[\[({})\]\n]")
+_SPACE = re.compile(r"\s")
 _SPACES = re.compile(r"[ \t]+")
 _SCHEMES = frozenset({"bearer", "basic", "token", "digest", "negotiate", "apikey", "aws4-hmac-sha256"})
 _HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie"})
@@ -83,7 +84,8 @@ def value_follows(before: tuple[str, ...], word: str) -> bool:
 
 
 def _takes_secret(flag: str) -> bool:
-    return flag.startswith("-") and names_secret(flag) and not _SWITCH.match(flag)
+    # A sentence that begins with a dash is no flag, whatever it speaks of.
+    return flag.startswith("-") and not _SPACE.search(flag) and names_secret(flag) and not _SWITCH.match(flag)
 
 
 def _secret_span(text: str, found: re.Match[str]) -> tuple[int, int] | None:

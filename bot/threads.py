@@ -1,13 +1,15 @@
 """Blocking calls off the event loop: a bounded pool for each service, with a deadline on every call (law 5).
 
 A thread cannot be cancelled. After its deadline a hung call lives on and keeps its place; a pool whose places are all
-held answers BUSY at once instead of queueing, so that a service that hangs costs its own places and nothing else.
+held answers BUSY at once instead of queueing, so that a service that hangs costs its own places and nothing else. With
+a ``key`` the same holds within a pool: what hangs for one run takes no second place from the others.
 """
 
 import asyncio
 import contextvars
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
@@ -35,6 +37,7 @@ class BoundedThreads:
         self._name = name
         self._size = size
         self._held = 0
+        self._deserted: list[str] = []
         self._lock = threading.Lock()
 
     @property
@@ -42,15 +45,21 @@ class BoundedThreads:
         """How many places are taken now, by calls that run or hang."""
         return self._held
 
-    async def call[*A, R](self, ask: Callable[[*A], R], *args: *A, deadline: timedelta) -> R:
+    async def call[*A, R](self, ask: Callable[[*A], R], *args: *A, deadline: timedelta, key: str | None = None) -> R:
         """Run ``ask(*args)`` in a thread, in the caller's context, and return what it returns.
 
+        Args:
+            ask: blocks.
+            args: for it.
+            deadline: after it nobody waits any more.
+            key: whom the call is for, e.g. a run; refused while an earlier call for the same hangs.
+
         Raises:
-            BusyError: every place is held; nothing was started.
+            BusyError: every place is held, or one by a hung call for the same key; nothing was started.
             DeadlineError: no answer in ``deadline``; the thread lives on, and so may what it does.
             Exception: what ``ask`` itself raised.
         """
-        self._take()
+        place = self._take(key)
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[R] = loop.create_future()
         context = contextvars.copy_context()
@@ -59,16 +68,16 @@ class BoundedThreads:
             try:
                 value = context.run(ask, *args)
             except BaseException as error:  # noqa: BLE001 - it is handed to the caller, whatever it is
-                self._free()
+                self._free(place)
                 _tell(loop, partial(_fail, answer, error))
             else:
-                self._free()
+                self._free(place)
                 _tell(loop, partial(_succeed, answer, value))
 
         try:
             threading.Thread(target=work, name=f"{self._name}-call", daemon=True).start()
         except RuntimeError as error:
-            self._free()
+            self._free(place)
             raise BusyError(self._name, "the system gives no further thread") from error
         fence = asyncio.timeout(deadline.total_seconds())
         try:
@@ -78,16 +87,38 @@ class BoundedThreads:
             if not fence.expired():
                 raise
             raise DeadlineError(self._name, f"no answer in {say_duration(deadline)}") from error
+        finally:
+            self._desert(place)
 
-    def _take(self) -> None:
+    def _take(self, key: str | None) -> "_Place":
         with self._lock:
+            if key in self._deserted:
+                raise BusyError(self._name, f"an earlier call for {key} hangs and holds its thread")
             if self._held >= self._size:
                 raise BusyError(self._name, f"all {self._size} threads are held by earlier calls")
             self._held += 1
+        return _Place(key)
 
-    def _free(self) -> None:
+    def _free(self, place: "_Place") -> None:
         with self._lock:
             self._held -= 1
+            place.is_free = True
+            if place.is_deserted and place.key is not None:
+                self._deserted.remove(place.key)
+
+    def _desert(self, place: "_Place") -> None:
+        """Note that nobody waits for the call any more, in case it still runs."""
+        with self._lock:
+            if not place.is_free and place.key is not None:
+                place.is_deserted = True
+                self._deserted.append(place.key)
+
+
+@dataclass
+class _Place:
+    key: str | None
+    is_free: bool = False
+    is_deserted: bool = False
 
 
 def _tell(loop: asyncio.AbstractEventLoop, say: Callable[[], None]) -> None:

@@ -14,6 +14,7 @@ from bot.model.figures import FURTHER
 from bot.model.value import JobId, PersonName, RunId, Value
 
 RUN_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
+SLACK_THREAD_PATTERN = r"^([A-Z0-9]{1,32}:)?[0-9]{10}\.[0-9]{6}$"
 PRODUCTION_FLOPS = 1e22
 """The procedure's guideline: above it a run is production (manage-hero-run, "Use this skill only when")."""
 
@@ -103,10 +104,12 @@ class LocalContract(Part):
 class ChannelsContract(Part):
     """Where people talk about this run. What is missing Hero opens itself and remembers."""
 
-    github_issue: int | None = None
+    github_issue: int | None = Field(default=None, ge=1)
     """Number of the run's issue in the repository of the settings."""
-    slack_thread: str | None = None
-    """``ts`` of the thread's root."""
+    slack_thread: Annotated[str, StringConstraints(pattern=SLACK_THREAD_PATTERN)] | None = Field(
+        default=None, examples=["1712345678.000100"]
+    )
+    """``ts`` of the thread's root; with ``CHANNEL:`` before it when it is in another channel than the settings'."""
     discord_thread: str | None = None
     """Id of the run's thread."""
 
@@ -244,7 +247,7 @@ class Contract(Part):
     datasets: tuple[str, ...] = ()
     """What it trains on, by name or address."""
     retention: RetentionContract = RetentionContract()
-    checkpoint_bytes: int | None = None
+    checkpoint_bytes: int | None = Field(default=None, gt=0)
     """Size of one checkpoint."""
     initialize_from: str | None = None
     """The checkpoint that step 0 started from, when it did not start from nothing."""

@@ -81,7 +81,7 @@ class CheckpointReader:
         """List all candidates in all roots; one root that cannot be read makes the whole reading Unknown."""
         at = self._clock.now()
         try:
-            found = await self._threads.call(self._read_all, contract, deadline=self._deadline)
+            found = await self._threads.call(self._read_all, contract, deadline=self._deadline, key=contract.run_id)
         except ServiceError as error:
             return unknown_of(error, at)
         return Known(value=found, at=at)

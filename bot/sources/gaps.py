@@ -4,6 +4,7 @@ from datetime import datetime
 
 from bot.errors import BusyError, DeadlineError, RefusedError, ServiceError, UnreachableError, UnrecognisedError
 from bot.model.reading import Gap, Unknown
+from bot.regular_files import NotRegularError
 
 _DETAIL_CHARS = 2000
 
@@ -30,6 +31,8 @@ def unknown_of(error: ServiceError, at: datetime) -> Unknown:
 
 def refused_by_system(service: str, error: OSError) -> ServiceError:
     """Return what the operating system's no means: permission and wrong paths do not mend themselves, the rest may."""
+    if isinstance(error, NotRegularError):
+        return UnrecognisedError(service, f"{error.filename} is no regular file; remove it")
     detail = f"{error.filename or 'a file'} cannot be read: {error.strerror or type(error).__name__}"
     wrong = (PermissionError, NotADirectoryError, IsADirectoryError, FileNotFoundError)
     return RefusedError(service, detail) if isinstance(error, wrong) else UnreachableError(service, detail)

@@ -16,6 +16,7 @@ from bot.model.job import Attempt, Job, JobState, Task, TaskState
 from bot.model.reading import Known, Reading
 from bot.model.snapshot import LogLine, LogTail
 from bot.model.value import JobId, Value
+from bot.regular_files import open_regular
 from bot.sources.gaps import refused_by_system, unknown_of
 from bot.sources.local_files import (
     SERVICE,
@@ -67,7 +68,7 @@ class LocalOrchestrator:
         """Ask for a job; Known(()) only when its directory does not exist."""
         at = self._clock.now()
         try:
-            job = await self._threads.call(find_job, contract, job_id, at, deadline=self._deadline)
+            job = await self._threads.call(find_job, contract, job_id, at, deadline=self._deadline, key=contract.run_id)
         except ServiceError as error:
             return unknown_of(error, at)
         return Known(value=(job,) if job else (), at=at)
@@ -81,7 +82,9 @@ class LocalOrchestrator:
         """Read the newest lines of a job's output; they carry no time of their own."""
         at = self._clock.now()
         try:
-            tail = await self._threads.call(_read_log, contract, job_id, at, deadline=self._deadline)
+            tail = await self._threads.call(
+                _read_log, contract, job_id, at, deadline=self._deadline, key=contract.run_id
+            )
         except ServiceError as error:
             return unknown_of(error, at)
         return Known(value=tail, at=at)
@@ -206,7 +209,7 @@ def _job(job_id: JobId, record: JobRecord, ending: Ending, at: datetime) -> Job:
 def _read_log(contract: Contract, job_id: JobId, at: datetime) -> LogTail:
     directory = job_directory(contract, job_id)
     try:
-        with (directory / "output.log").open("rb") as file:
+        with open_regular(directory / "output.log") as file:
             size = file.seek(0, 2)
             start = max(0, size - LOG_BYTES)
             file.seek(start)

@@ -10,6 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 from bot.errors import ServiceError, UnrecognisedError
 from bot.model.contract import RUN_ID_PATTERN, Contract, LocalContract
 from bot.model.value import JobId, RunId
+from bot.regular_files import open_regular
 from bot.sources.gaps import refused_by_system
 
 SERVICE = "local"
@@ -98,7 +99,7 @@ def is_locked(lock: Path) -> bool:
         ServiceError: nobody can tell.
     """
     try:
-        handle = os.open(lock, os.O_RDONLY)
+        handle = os.open(lock, os.O_RDONLY | os.O_NONBLOCK)  # a pipe of that name must not hang us
     except FileNotFoundError:
         return False
     except OSError as error:
@@ -121,7 +122,7 @@ def read_record[W: _Written](path: Path, kind: type[W]) -> W | None:
         ServiceError: it cannot be read or understood.
     """
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             raw = file.read(_RECORD_BYTES)
     except FileNotFoundError:
         return None

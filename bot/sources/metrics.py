@@ -17,6 +17,7 @@ from bot.model.contract import Contract, MetricsContract
 from bot.model.reading import Known, Reading, Unknown
 from bot.model.snapshot import LogTail, MetricRow, Metrics
 from bot.model.value import Value
+from bot.regular_files import open_regular
 from bot.sources.gaps import refused_by_system, unknown_of
 from bot.sources.metric_lines import parse_lines
 from bot.sources.metric_rows import Row, Unreadable, parse_json_row
@@ -90,9 +91,11 @@ class MetricsReader:
         try:
             # Parsing too is done in the thread: thousands of lines take longer than a chat should wait.
             if contract.metrics.file is None:
-                return await self._threads.call(_from_log, contract.metrics, cursor, log, at, deadline=self._deadline)
+                return await self._threads.call(
+                    _from_log, contract.metrics, cursor, log, at, deadline=self._deadline, key=contract.run_id
+                )
             found = await self._threads.call(
-                _from_file, contract, cursor, since, self._read_bytes, deadline=self._deadline
+                _from_file, contract, cursor, since, self._read_bytes, deadline=self._deadline, key=contract.run_id
             )
         except ServiceError as error:
             return unknown_of(error, at)
@@ -167,7 +170,7 @@ def _read_file(contract: Contract, cursor: str, read_bytes: int) -> Chunk:
     """
     path = Path(contract.checkout, contract.metrics.file or "")
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             offset = _offset(file.fileno(), cursor)
             return _read_lines(file.fileno(), offset, read_bytes)
     except FileNotFoundError:

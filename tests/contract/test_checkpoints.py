@@ -290,7 +290,7 @@ async def test_a_store_that_hangs_is_a_timeout_and_then_busy(ill: type[IllStore]
     readings = [await ask("ill://bucket/checkpoints", reader=reader) for _ in range(5)]
     ill.gate.set()
 
-    assert [each.reason for each in readings if isinstance(each, Unknown)] == [*[Gap.TIMEOUT] * 4, Gap.BUSY]
+    assert [each.reason for each in readings if isinstance(each, Unknown)] == [Gap.TIMEOUT, *[Gap.BUSY] * 4]
 
 
 async def test_a_store_of_a_kind_that_cannot_be_read_here_is_refused_with_the_fix() -> None:

@@ -1,5 +1,6 @@
 """Contracts on disk: a good one is read whole, and whatever is wrong names the file, the key and the fix."""
 
+import os
 from functools import partial
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.contracts import BadContract, Contracts
+from bot.contracts import LARGEST_BYTES, BadContract, Contracts
 from bot.model.contract import Basis, Contract, IrisContract, RunKind
 from bot.model.value import PersonName, RunId
 from checks import CHECKS
@@ -179,6 +180,13 @@ def test_a_field_of_a_table_may_be_inferred(runs: Path) -> None:
         ('checkout = "~nobody-of-this-name/src"\n' + GOOD, "checkout: is no usable path"),
         ('checkout = "a\\u0000b"\n' + GOOD, "checkout"),
         ("checkout = 5\n" + GOOD, "checkout"),
+        ('hardware = "a\\u0000b"\n' + GOOD, "hero-1.toml:1: hardware: holds a NUL character (\\u0000); take it out"),
+        ('command = ["a", "\\u0000"]\n' + GOOD.replace("command", "#"), "command[1]: holds a NUL"),
+        (GOOD + '[metrics]\nfile = "a\\u0000"\n', "[metrics] file: holds a NUL"),
+        (GOOD + "[channels]\ngithub_issue = 0\n", "[channels] github_issue: must be at least 1"),
+        (GOOD + '[channels]\nslack_thread = "p1712345678000100"\n', 'write it as slack_thread = "1712345678.000100"'),
+        ("checkpoint_bytes = -1\n" + GOOD, "checkpoint_bytes: must be more than 0"),
+        ("#" * LARGEST_BYTES + "\n" + GOOD, "too large"),
     ],
 )
 def test_what_is_wrong_is_said_with_the_key_and_the_fix(runs: Path, text: str | bytes, says: str) -> None:
@@ -208,6 +216,40 @@ def test_a_directory_of_that_name_is_no_contract(runs: Path) -> None:
 
     assert isinstance(found, BadContract)
     assert "cannot be read" in found.problems[0]
+
+
+def test_a_pipe_of_that_name_is_refused_and_hangs_nobody(runs: Path) -> None:
+    os.mkfifo(runs / "hero-1.toml")
+
+    found = contracts(runs).load(RUN)
+
+    assert isinstance(found, BadContract)
+    assert "it is no regular file" in found.problems[0]
+    assert contracts(runs).run_ids() == ("hero-1",)
+
+
+def test_an_unchanged_contract_is_not_read_again_and_an_edit_still_counts(
+    runs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good(runs)
+    file, ours = runs / "hero-1.toml", contracts(runs)
+    monkeypatch.setattr("bot.contracts._RACY_NS", -(10**18))  # as if it had been written long ago
+    first = ours.load(RUN)
+    with monkeypatch.context() as patched:
+        patched.delattr("bot.contracts.open_regular")
+        again = ours.load(RUN)
+    file.write_text(GOOD.replace("10000", "9000"))
+    edited = ours.load(RUN)
+
+    assert isinstance(edited, Contract)
+    assert again == first
+    assert edited.final_step == 9000
+
+
+def test_a_slack_thread_may_lie_in_another_channel(runs: Path) -> None:
+    found = read(runs, GOOD + '[channels]\nslack_thread = "C0123ABCD:1712345678.000100"\n')
+
+    assert isinstance(found, Contract), found
 
 
 def test_a_name_with_room_for_mischief_is_no_run(runs: Path) -> None:

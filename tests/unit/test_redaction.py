@@ -214,6 +214,16 @@ def test_nested_values_keep_their_shape() -> None:
     }
 
 
+def test_a_list_of_sentences_is_read_sentence_by_sentence() -> None:
+    gaps = ["jobs refused (set [iris] token)", "- see --token", "metrics: no answer in 20 s"]
+
+    assert Redactor().value(gaps[::2]) == gaps[::2]
+    assert Redactor().value(gaps[1:]) == gaps[1:]
+    assert Redactor().value(["run", "-e", "HF_TOKEN", "x1", "--api-key", "a b"]) == [
+        *("run", "-e", "HF_TOKEN", "[redacted]", "--api-key", "[redacted]")
+    ]
+
+
 def test_an_object_whose_print_holds_a_secret_is_replaced() -> None:
     error = RuntimeError("refused: password=x1")
 

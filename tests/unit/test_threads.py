@@ -46,6 +46,22 @@ async def test_a_hung_call_keeps_its_place_and_a_full_pool_says_busy_at_once() -
     assert await threads.call(str, deadline=SOON) == ""
 
 
+async def test_a_hung_call_keeps_its_key_out_and_nobody_else() -> None:
+    threads, release = BoundedThreads("iris", 4), threading.Event()
+
+    with pytest.raises(DeadlineError):
+        await threads.call(release.wait, deadline=AT_ONCE, key="hero-1")
+    with pytest.raises(BusyError, match="hero-1 hangs"):
+        await threads.call(str, deadline=SOON, key="hero-1")
+    other = await threads.call(str, deadline=SOON, key="hero-2")
+    held = threads.held
+    release.set()
+    await until(lambda: threads.held == 0)
+
+    assert (other, held) == ("", 1)
+    assert await threads.call(str, deadline=SOON, key="hero-1") == ""
+
+
 async def test_a_timeout_inside_the_call_is_not_taken_for_our_deadline() -> None:
     def time_out() -> None:
         raise TimeoutError("the service's own")

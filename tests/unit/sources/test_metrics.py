@@ -1,9 +1,9 @@
 """Figures are read from files and logs as trainers really write them, and none is invented."""
 
-import asyncio
 import json
 import math
 import os
+import threading
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -19,8 +19,10 @@ from bot.model.value import PersonName, RunId
 from bot.sources.metric_lines import LinePatterns, parse_lines
 from bot.sources.metric_rows import Other, Row, Unreadable, parse_json_row, parse_moment
 from bot.sources.metrics import MetricsReader, rows_after
+from bot.threads import BoundedThreads
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.forbidding import forbidden
+from tests.fakes.waiting import until
 
 NAMES = MetricsContract()
 LEVANTER = MetricsContract(step="global_step", loss="train/loss", tokens_per_second="throughput/tokens_per_second")
@@ -193,16 +195,31 @@ async def test_a_forbidden_file_is_unknown(run: Run) -> None:
     assert reading.reason is Gap.REFUSED
 
 
-async def test_a_file_system_that_hangs_is_a_timeout(tmp_path: Path) -> None:
-    run = Run(tmp_path)
+async def test_a_pipe_in_place_of_the_file_is_refused_at_once(run: Run) -> None:
     os.mkfifo(run.file)
-    run.reader = MetricsReader(FakeClock(), deadline=timedelta(milliseconds=20))
 
     reading = await run.ask()
-    await asyncio.to_thread(run.file.write_text, "")
 
     assert isinstance(reading, Unknown)
-    assert reading.reason is Gap.TIMEOUT
+    assert reading.reason is Gap.UNRECOGNISED
+    assert "is no regular file" in reading.detail
+
+
+async def test_a_file_system_that_hangs_is_a_timeout_and_takes_no_second_thread(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release = threading.Event()
+    monkeypatch.setattr("bot.sources.metrics.open_regular", lambda _path: release.wait(10))
+    threads = BoundedThreads("metrics", 4)
+    run.reader = MetricsReader(FakeClock(), threads=threads, deadline=timedelta(milliseconds=20))
+
+    readings = [await run.ask() for _ in range(3)]
+    held = threads.held
+    release.set()
+    await until(lambda: threads.held == 0)
+
+    assert [each.reason for each in readings if isinstance(each, Unknown)] == [Gap.TIMEOUT, Gap.BUSY, Gap.BUSY]
+    assert held == 1
 
 
 @pytest.mark.parametrize(
