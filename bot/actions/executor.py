@@ -182,7 +182,7 @@ class Executor:
             case Done() | Refused():
                 return await self._end(action, step, outcome)
             case Waiting() | Uncertain():
-                return await self._wait(action, step, outcome, contract)
+                return await self._wait(action, step, outcome, self._limit(step, contract))
 
     async def _take(
         self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool
@@ -212,15 +212,19 @@ class Executor:
             outcome = Uncertain(detail=broke) if step is StepName.SUBMIT else Waiting(detail=broke)
         return action, outcome
 
-    async def _wait(self, action: Action, step: StepName, outcome: Waiting | Uncertain, contract: Contract) -> Action:
+    def _limit(self, step: StepName, contract: Contract | BadContract) -> timedelta:
+        """How long a step may wait: the run's own first minutes are on top of what the orchestrator is given."""
+        limit = self._deadlines.get(step, timedelta.max)
+        if step is StepName.STABILISE and isinstance(contract, Contract):
+            return limit + contract.cadence.stabilise
+        return limit
+
+    async def _wait(self, action: Action, step: StepName, outcome: Waiting | Uncertain, limit: timedelta) -> Action:
         """Come back to a step later, or give it up when its time is over.
 
         Its time is what this process has waited: while Hero was down or the machine asleep nobody looked.
         """
         waited = timedelta(seconds=self._clock.monotonic() - self._first_look[action.number, step])
-        limit = self._deadlines.get(step, timedelta.max)
-        if step is StepName.STABILISE:
-            limit += contract.cadence.stabilise  # the run's own first minutes, and then some for the orchestrator
         if waited > limit and step not in _PATIENT:
             given_up = Refused(detail=f"not so within {say_duration(limit)}: {outcome.detail}")
             return await self._end(action, step, given_up)
