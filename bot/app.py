@@ -13,7 +13,6 @@ from contextlib import AsyncExitStack
 from datetime import timedelta
 from typing import Any, TextIO
 
-import httpx
 import structlog
 import uvicorn
 from rich.console import Console
@@ -22,6 +21,7 @@ from bot.building import Parts, build
 from bot.clock import SystemClock
 from bot.errors import LeaseLostError, StoreError
 from bot.health import Examination
+from bot.heartbeat import beat
 from bot.logs import configure_logs
 from bot.model.durations import say_duration
 from bot.model.reading import Known
@@ -124,6 +124,9 @@ async def _supervise(
         await _remind(parts)
         log.info("hero_started", channels=list(parts.channels), runs=len(parts.contracts.run_ids()))
 
+        async def is_well() -> bool:
+            return (await examination.health()).is_well
+
         def start(name: str, loop: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
             return group.create_task(_eternal(name, loop), name=name)
 
@@ -141,7 +144,7 @@ async def _supervise(
         rest = [
             start("lease", parts.tenure.keep()),
             start("alarm", parts.alarm.run()),
-            start("heartbeat", _heartbeat(parts, examination)),
+            start("heartbeat", beat(parts.settings.heartbeat, parts.clock, is_well)),
             start("housekeeping", _housekeeping(parts)),
         ]
         if started is not None:
@@ -273,24 +276,3 @@ async def _warn_of_old_client(parts: Parts) -> None:
             (f"built {built.value.date()}",),
             "upgrade marin-iris where Hero runs, else the next relaunch will be refused",
         )
-
-
-async def _heartbeat(parts: Parts, examination: Examination) -> None:
-    """Tell something outside that Hero lives, for ever: it notices when that stops."""
-    beat = parts.settings.heartbeat
-    if beat.url is None:
-        await asyncio.Event().wait()
-        return
-    lost = False
-    async with httpx.AsyncClient(timeout=10) as client:
-        while True:
-            if (await examination.health()).is_well:
-                try:
-                    answer = await client.get(beat.url)
-                    failed = answer.is_error
-                except httpx.HTTPError:
-                    failed = True
-                if failed != lost:
-                    lost = failed
-                    log.warning("heartbeat_lost" if lost else "heartbeat_back")
-            await parts.clock.sleep(beat.every)
