@@ -36,10 +36,11 @@ def pause_until_next(record: Record | None, contract: Contract, cadence: timedel
     """Return how long to wait after a check at ``at``.
 
     120 s after a submission there is one look for an immediate failure; then every 570 s while a job is only being
-    babysat (a diagnostic), else every ``cadence``, 15 minutes by default. Source: babysit-job, "Cadence and Tooling
-    Notes"; manage-hero-run, "Babysitting".
+    babysat (a diagnostic whose contract names no ``check``), else every ``cadence``, 15 minutes by default.
+    Source: babysit-job, "Cadence and Tooling Notes"; manage-hero-run, "Babysitting".
     """
-    regular = contract.cadence.steady if contract.effective_kind is RunKind.DIAGNOSTIC else cadence
+    is_babysat = contract.effective_kind is RunKind.DIAGNOSTIC and contract.cadence.check is None
+    regular = contract.cadence.steady if is_babysat else cadence
     instance = record.instance if record else None
     if instance is not None and instance.ended_at is None:
         early = instance.launched_at + contract.cadence.after_submit - at

@@ -344,7 +344,7 @@ def at_work(minutes_ago: float, ended_at: datetime | None = None) -> Record:
     ],
 )
 def test_the_pause_after_a_check_is_the_procedures(known: Record | None, kind: str, pause: timedelta) -> None:
-    assert pause_until_next(known, contract(kind=kind), CADENCE, AT) == pause
+    assert pause_until_next(known, contract(kind=kind, cadence={}), CADENCE, AT) == pause
 
 
 def test_a_contracts_own_cadences_count() -> None:
@@ -352,6 +352,8 @@ def test_a_contracts_own_cadences_count() -> None:
 
     assert pause_until_next(at_work(0), own, CADENCE, AT) == timedelta(seconds=60)
     assert pause_until_next(at_work(60), own, CADENCE, AT) == timedelta(minutes=5)
+    checked = contract(kind="diagnostic", cadence={"check": "3m"})
+    assert pause_until_next(at_work(60), checked, timedelta(minutes=3), AT) == timedelta(minutes=3)
 
 
 def test_a_clock_that_jumped_back_below_the_launch_makes_no_long_pause() -> None:
