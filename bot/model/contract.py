@@ -24,6 +24,7 @@ _NOT_SHAPING = (
     "thresholds",
     "milestones",
     "metrics",
+    "config",
     "deputies",
     "owner",
     "basis",
@@ -176,6 +177,28 @@ class MetricsContract(Part):
         return {**FURTHER, **{word: (name,) for word, name in self.others.items()}}
 
 
+class CodeContract(Part):
+    """Which line of development the run's source has to be on."""
+
+    remote: str = "origin"
+    """The git remote that is fetched."""
+    branch: str = "main"
+    """The branch of that remote that has to contain ``source_sha``."""
+
+
+class ConfigContract(Part):
+    """Where the configuration is that the trainer resolved at its start, and what it calls things there."""
+
+    file: str | None = None
+    """A JSON, YAML or TOML file, relative to ``checkout``, or an address; ``{output_root}`` and ``{run_id}`` are filled
+    in. Without it the tracker's copy is read, where there is one."""
+    keys: dict[str, str] = {}
+    """The dotted keys of this run, by Hero's word: ``final_step``, ``batch_size``, ``seed``, ``optimizer``, ``mesh``,
+    ``precision``, ``data``, ``checkpoint_interval``, ``output_root``, ``step_watchdog``. Levanter's are known."""
+    intended: tuple[str, ...] = ()
+    """Dotted keys, or beginnings of such, that may differ from the instance before: a change that was agreed on."""
+
+
 class RetentionContract(Part):
     """How many saved states are kept."""
 
@@ -263,6 +286,8 @@ class Contract(Part):
     cadence: CadenceContract = CadenceContract()
     milestones: MilestonesContract = MilestonesContract()
     metrics: MetricsContract = MetricsContract()
+    code: CodeContract = CodeContract()
+    config: ConfigContract = ConfigContract()
     trial: dict[str, Any] = {}
     """Kept for the trial of a change; not read yet."""
     thresholds: dict[str, dict[str, Any]] = {}

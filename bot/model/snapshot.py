@@ -5,7 +5,10 @@ from typing import Any
 
 from pydantic import AwareDatetime, Field
 
+from bot.model.code import CodeState
 from bot.model.job import Job
+from bot.model.launched import LaunchedConfig
+from bot.model.pods import Pod
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.run import Instance
 from bot.model.telemetry import Telemetry
@@ -24,9 +27,15 @@ class Source(StrEnum):
     """W&B's word on the run; read where the contract names a tracker and the settings a key."""
     TELEMETRY = "telemetry"
     """Finelog's word on the trainer: its phase and its last sign of life."""
+    CODE = "code"
+    """Git's word on the checkout; read where the checkout is a repository."""
+    CONFIG = "config"
+    """The launched, resolved configuration; read where the contract or the tracker tells where it is."""
+    PODS = "pods"
+    """Kubernetes' word on the tasks; read where the settings name a cluster."""
 
 
-OPTIONAL = frozenset({Source.TRACKER, Source.TELEMETRY})
+OPTIONAL = frozenset({Source.TRACKER, Source.TELEMETRY, Source.CODE, Source.CONFIG, Source.PODS})
 """Sources that many runs do not have: when they are not configured, nothing is missing."""
 
 
@@ -103,6 +112,10 @@ class Snapshot(Value):
     """All candidates in all roots, by step ascending; unparsable names are left out and named in the log."""
     tracker: Reading[TrackerState] = Field(default_factory=_not_configured)
     telemetry: Reading[Telemetry] = Field(default_factory=_not_configured)
+    code: Reading[CodeState] = Field(default_factory=_not_configured)
+    config: Reading[LaunchedConfig] = Field(default_factory=_not_configured)
+    """Of the current instance; one that was launched before its configuration was written is Unknown, not the old."""
+    pods: Reading[tuple[Pod, ...]] = Field(default_factory=_not_configured)
 
     def gaps(self) -> tuple[tuple[Source, Unknown], ...]:
         """Return what could not be read; an optional source that nobody configured is no gap."""
@@ -122,6 +135,9 @@ class Snapshot(Value):
             Source.CHECKPOINTS: self.checkpoints,
             Source.TRACKER: self.tracker,
             Source.TELEMETRY: self.telemetry,
+            Source.CODE: self.code,
+            Source.CONFIG: self.config,
+            Source.PODS: self.pods,
         }[source]  # type: ignore[return-value]  # Known is invariant for mypy, and nobody writes through this one
 
     @property

@@ -3,8 +3,11 @@
 from datetime import datetime
 from typing import Protocol
 
+from bot.model.code import CodeState
 from bot.model.contract import Contract
 from bot.model.job import Job
+from bot.model.launched import LaunchedConfig
+from bot.model.pods import Pod
 from bot.model.reading import Reading
 from bot.model.snapshot import Checkpoint, LogTail, Metrics
 from bot.model.telemetry import Telemetry
@@ -65,4 +68,33 @@ class TelemetrySource(Protocol):
 
     async def telemetry(self, contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Reading[Telemetry]:
         """Say what the newest signs of life are, and whether they are of the attempt that ``jobs`` shows."""
+        ...
+
+
+class CodeSource(Protocol):
+    """The run's source, as git tells it."""
+
+    async def code(self, contract: Contract) -> Reading[CodeState]:
+        """Say what the contract's checkout holds and how its source commit lies to the remote's branches.
+
+        NOT_CONFIGURED when the contract names no commit and its checkout is no repository.
+        """
+        ...
+
+
+class ConfigSource(Protocol):
+    """The configuration that the trainer resolved."""
+
+    async def config(
+        self, contract: Contract, jobs: Reading[tuple[Job, ...]], tracker: Reading[TrackerState]
+    ) -> Reading[LaunchedConfig]:
+        """Read the current instance's configuration; NOT_CONFIGURED when nothing tells where it would be."""
+        ...
+
+
+class PodSource(Protocol):
+    """Kubernetes, as a witness."""
+
+    async def pods(self, contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Reading[tuple[Pod, ...]]:
+        """List the pods of the run's job and its children; Known(()) only when the cluster answered so."""
         ...

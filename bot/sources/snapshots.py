@@ -7,17 +7,29 @@ from datetime import datetime, timedelta
 import structlog
 
 from bot.clock import Clock
+from bot.model.code import CodeState
 from bot.model.contract import Contract
 from bot.model.durations import say_duration
 from bot.model.job import Job
+from bot.model.launched import LaunchedConfig
+from bot.model.pods import Pod
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.run import Instance
-from bot.model.snapshot import LogTail, Snapshot, Source
+from bot.model.snapshot import OPTIONAL, LogTail, Snapshot, Source
 from bot.model.telemetry import Telemetry
 from bot.model.tracker import TrackerState
 from bot.model.value import JobId, RunId
 from bot.sources.chosen import is_tracked
-from bot.sources.ports import CheckpointSource, MetricsSource, Orchestrator, TelemetrySource, TrackerSource
+from bot.sources.ports import (
+    CheckpointSource,
+    CodeSource,
+    ConfigSource,
+    MetricsSource,
+    Orchestrator,
+    PodSource,
+    TelemetrySource,
+    TrackerSource,
+)
 
 log = structlog.get_logger()
 
@@ -35,6 +47,9 @@ class SnapshotReader:
         deadline: timedelta,
         tracker: TrackerSource | None = None,
         telemetry: TelemetrySource | None = None,
+        code: CodeSource | None = None,
+        config: ConfigSource | None = None,
+        pods: PodSource | None = None,
     ) -> None:
         """Take the sources.
 
@@ -47,9 +62,15 @@ class SnapshotReader:
                 that forgets.
             tracker: None when none is configured.
             telemetry: None when none is configured.
+            code: git.
+            config: launched configurations.
+            pods: None when no Kubernetes is configured.
         """
         self._tracker = tracker
         self._telemetry = telemetry
+        self._code = code
+        self._config = config
+        self._pods = pods
         self._orchestrators = orchestrators
         self._metrics = metrics
         self._checkpoints = checkpoints
@@ -70,10 +91,13 @@ class SnapshotReader:
                 self._guard(contract, Source.CHECKPOINTS, self._checkpoints.checkpoints(contract)), name="checkpoints"
             )
             tracker = group.create_task(self._read_tracker(contract), name="tracker")
+            code = group.create_task(self._read_code(contract), name="code")
             job_id = instance.job_id if instance else contract.orchestrator.job_id
             jobs = await self._read_jobs(contract, job_id)
             since = _submitted_at(jobs, instance)
             telemetry = group.create_task(self._read_telemetry(contract, jobs), name="telemetry")
+            pods = group.create_task(self._read_pods(contract, jobs), name="pods")
+            config = group.create_task(self._read_config(contract, jobs, tracker), name="config")
             lines = await self._read_log(contract, job_id, since)
             metrics = await self._guard(
                 contract,
@@ -90,6 +114,9 @@ class SnapshotReader:
             checkpoints=checkpoints.result(),
             tracker=tracker.result(),
             telemetry=telemetry.result(),
+            code=code.result(),
+            config=config.result(),
+            pods=pods.result(),
         )
 
     async def _read_tracker(self, contract: Contract) -> Reading[TrackerState]:
@@ -101,6 +128,23 @@ class SnapshotReader:
         if self._telemetry is None or contract.orchestrator.kind != "iris":
             return self._absent("no Finelog is configured for this run")
         return await self._guard(contract, Source.TELEMETRY, self._telemetry.telemetry(contract, jobs))
+
+    async def _read_code(self, contract: Contract) -> Reading[CodeState]:
+        if self._code is None:
+            return self._absent("no git is configured")
+        return await self._guard(contract, Source.CODE, self._code.code(contract))
+
+    async def _read_config(
+        self, contract: Contract, jobs: Reading[tuple[Job, ...]], tracker: asyncio.Task[Reading[TrackerState]]
+    ) -> Reading[LaunchedConfig]:
+        if self._config is None:
+            return self._absent("no source of launched configurations is configured")
+        return await self._guard(contract, Source.CONFIG, self._config.config(contract, jobs, await tracker))
+
+    async def _read_pods(self, contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Reading[tuple[Pod, ...]]:
+        if self._pods is None:
+            return self._absent("no Kubernetes is configured")
+        return await self._guard(contract, Source.PODS, self._pods.pods(contract, jobs))
 
     def _absent(self, detail: str) -> Unknown:
         return Unknown(reason=Gap.NOT_CONFIGURED, detail=detail, at=self._clock.now())
@@ -146,6 +190,8 @@ class SnapshotReader:
         """Log once when a source goes dark and once when it is back."""
         since = self._dark.get((run_id, source))
         match reading:
+            case Unknown(reason=Gap.NOT_CONFIGURED) if source in OPTIONAL:
+                pass
             case Unknown(reason=reason, detail=detail) if since is None:
                 self._dark[run_id, source] = reading.at
                 log.warning("source_went_dark", run_id=run_id, source=source, reason=reason, detail=detail)
