@@ -12,7 +12,7 @@ from bot.commands.toml_values import toml_value
 _SETTINGS_HEAD = """\
 # Settings
 
-This page is made from the classes in `bot/settings.py` (`python -m bot.commands.pages`); a test compares it with them.
+This page is made from the classes in `bot/settings/` (`python -m bot.commands.pages`); a test compares it with them.
 
 Hero reads one TOML file: the one that `--config` or `HERO_CONFIG` names, else `./hero.toml`. `hero init` writes it with
 all of this as comments. Each value can be overridden by the environment variable beside it, which wins over the file. A

@@ -1,0 +1,80 @@
+"""The tables about Hero itself."""
+
+from datetime import timedelta
+from pathlib import Path
+from typing import Literal
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from pydantic import Field, field_validator
+
+from bot.model.durations import Duration
+from bot.settings.section import Section
+
+
+class BotSettings(Section):
+    """``[bot]``: Hero itself."""
+
+    database: str = "sqlite:///hero.db"
+    """Where everything is remembered: ``sqlite:///PATH``, relative to the configuration file."""
+
+    runs: Path = Path("runs")
+    """The directory of contracts, one ``RUN_ID.toml`` a run; relative to the configuration file."""
+
+    cadence: Duration = timedelta(minutes=15)
+    """How often a run is checked whose contract does not say (manage-hero-run, "Operating Model")."""
+
+    http: str = Field(default="127.0.0.1:8080", pattern=r"^\S+:\d{1,5}$", examples=["127.0.0.1:8080"])
+    """``HOST:PORT`` where health, status and Slack's HTTP mode are served; port 0 lets the system choose."""
+
+    timezone: str = "UTC"
+    """In which people read times; inside, all is UTC."""
+
+    check_deadline: Duration = timedelta(seconds=120)
+    """Hard limit of one check of one run; a check that hangs is cut off here and the next one is due as usual."""
+
+    jitter: Duration = timedelta(seconds=15)
+    """Checks are spread by up to this much, at most a tenth of the cadence, so that runs do not ask in step."""
+
+    request_expires: Duration = timedelta(hours=24)
+    """How long a request waits for its answer."""
+
+    request_reminder: Duration = timedelta(hours=4)
+    """How often an unanswered request is brought up again."""
+
+    status_every: Duration = timedelta(hours=24)
+    """A routine status goes out when nothing else was told for so long (manage-hero-run, "Run Record")."""
+
+    step_deadline: Duration = timedelta(minutes=10)
+    """How long one step of an action may take, e.g. for a stopped job to be seen terminal."""
+
+    restore_deadline: Duration = timedelta(minutes=60)
+    """How long a relaunched job may take until it has loaded its checkpoint and trains."""
+
+    posts_per_minute: int = Field(default=20, gt=0)
+    """Loop guard: the most new messages in one thread in a minute, whatever the trigger."""
+
+    poll: Duration = timedelta(seconds=5)
+    """How often an action that waits for the world looks again."""
+
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """What is written to the log."""
+
+    @field_validator("timezone")
+    @classmethod
+    def _exists(cls, value: str) -> str:
+        try:
+            ZoneInfo(value)
+        except (ZoneInfoNotFoundError, ValueError):
+            msg = f"{value!r} is no time zone; write it as America/Los_Angeles or UTC"
+            raise ValueError(msg) from None
+        return value
+
+
+class HeartbeatSettings(Section):
+    """``[heartbeat]``: something outside that notices when Hero is dead."""
+
+    url: str | None = None
+    """Asked with GET every ``every``; healthchecks and Grafana OnCall have such."""
+
+    every: Duration = timedelta(seconds=60)
+    """How often."""

@@ -1,0 +1,91 @@
+"""The whole tree of settings, and which of its keys are secrets."""
+
+from collections.abc import Mapping
+
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from bot.model.person import Person
+from bot.model.value import PersonName
+from bot.settings.own import BotSettings, HeartbeatSettings
+from bot.settings.people import GitHubSettings, PersonSettings, SlackSettings
+from bot.settings.services import FinelogSettings, IrisSettings, WandbSettings
+
+SECRETS: Mapping[str, tuple[str, ...]] = {
+    "slack": ("bot_token", "app_token", "signing_secret"),
+    "github": ("token",),
+    "iris": ("token",),
+    "finelog": ("token",),
+    "wandb": ("api_key",),
+}
+"""Which keys of which tables are secrets: never in the TOML, always in the redactor."""
+
+
+class Settings(BaseSettings):
+    """The whole tree."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="HERO_",
+        env_nested_delimiter="__",
+        env_ignore_empty=True,
+        frozen=True,
+        extra="forbid",
+        use_attribute_docstrings=True,
+        hide_input_in_errors=True,
+    )
+
+    bot: BotSettings = BotSettings()
+    slack: SlackSettings = SlackSettings()
+    github: GitHubSettings = GitHubSettings()
+    iris: IrisSettings = IrisSettings()
+    finelog: FinelogSettings = FinelogSettings()
+    wandb: WandbSettings = WandbSettings()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
+    console: bool = False
+    """Whether the conversation is also held in the terminal that Hero runs in; it is in any case when neither Slack nor
+    GitHub is set up."""
+    people: dict[PersonName, PersonSettings] = {}
+    """Who may be named as DRI, deputy or owner in contracts."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],  # noqa: ARG003 - the signature is pydantic's
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Let the environment win over the file, which arrives as init values."""
+        return env_settings, init_settings
+
+    @property
+    def finelog_in_use(self) -> FinelogSettings:
+        """``[finelog]`` with what follows from ``[iris]``; the controller's token goes to its own address alone."""
+        finelog, controller = self.finelog, self.iris.controller_url
+        if controller is None:
+            return finelog
+        behind = controller.rstrip("/")
+        url = finelog.url or f"{behind}/proxy/system.log-server"
+        is_behind = url == behind or url.startswith(f"{behind}/")
+        return finelog.model_copy(
+            update={"url": url, "token": finelog.token or (self.iris.token if is_behind else None)}
+        )
+
+    @property
+    def persons(self) -> tuple[Person, ...]:
+        return tuple(Person(name=name, **person.model_dump()) for name, person in self.people.items())
+
+    @property
+    def speaks_in_terminal(self) -> bool:
+        """Whether the conversation is held in Hero's own terminal: when that is wanted, and when there is no other."""
+        return self.console or (self.slack.bot_token is None and self.github.token is None)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """Every secret value, for the redactor."""
+        found = (getattr(getattr(self, section), key) for section, keys in SECRETS.items() for key in keys)
+        return tuple(secret.get_secret_value() for secret in found if secret is not None)
+
+
+TABLES = frozenset(Settings.model_fields) - {"console"}
+"""The names of the tables of ``hero.toml``."""
