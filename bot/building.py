@@ -42,6 +42,7 @@ from bot.sources.metrics import MetricsReader
 from bot.sources.ports import Orchestrator
 from bot.sources.snapshots import SnapshotReader
 from bot.sources.wandb.source import WandbMetrics, WandbSource
+from bot.store.leases import Lease
 from bot.store.store import Store
 from bot.tenure import Tenure
 from bot.watcher import Watcher
@@ -50,7 +51,7 @@ from handlers.context import Rules
 
 log = structlog.get_logger()
 
-_CLOSE_LIMIT_S = 2.0
+_SEND_DEADLINE = timedelta(seconds=90)
 _AFTER_TROUBLE = timedelta(minutes=1)
 
 
@@ -98,62 +99,23 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
     alarm = Alarm(clock)
     alarm.through(channels.values())
     iris = _iris(settings, clock, stack)
-    wandb = _wandb(settings, clock, stack)
-    finelog = _finelog(settings, clock, stack)
-    reader = _reader(settings, clock, iris, wandb, finelog)
-    launchers = _launchers(settings, clock, redactor, iris)
-    worker = _Worker(store, contracts, alarm, settings.bot)
-    scheduler = Scheduler(worker.check, clock, jitter=settings.bot.jitter)
-    dispatcher = Dispatcher(
+    reader = _reader(settings, clock, iris, _wandb(settings, clock, stack), _finelog(settings, clock, stack))
+    ground = _Ground(
+        settings=settings,
+        clock=clock,
         store=store,
+        tenure=tenure,
         contracts=contracts,
-        launchers=launchers,
-        channels=channels,
-        people=settings.persons,
-        rules=make_rules(settings.bot),
         redactor=redactor,
-        clock=clock,
-        check_soon=scheduler.check_soon,
-        alarm=alarm.ring,
-        lease=lambda: tenure.lease,
-    )
-    worker.watcher = Watcher(
+        alarm=alarm,
         reader=reader,
-        checks=CHECKS,
-        contracts=contracts,
-        store=store,
-        clock=clock,
-        hand_on=dispatcher.run_checked,
-        blocked=dispatcher.contract_broke,
-        deadline=settings.bot.check_deadline,
-        cadence=settings.bot.cadence,
+        launchers=_launchers(settings, clock, redactor, iris),
+        channels=channels,
     )
-    worker.clock = clock
-    poll = settings.bot.poll
-    executor = Executor(
-        store=store,
-        steps=Steps(launchers=launchers, reader=reader, store=store, clock=clock, redactor=redactor, settle=2 * poll),
-        contracts=contracts,
-        clock=clock,
-        decide=dispatcher.decide_action,
-        alarm=alarm.ring,
-        poll=poll,
-        deadlines=_deadlines(settings.bot),
-        lease=lambda: tenure.lease,
-    )
-    couriers = tuple(
-        Courier(
-            channel=channel,
-            store=store,
-            clock=clock,
-            deadline=timedelta(seconds=90),
-            posts_per_minute=settings.bot.posts_per_minute,
-            give_up=dispatcher.delivery_failed,
-            alarm=alarm.ring,
-            lease=lambda: tenure.lease,
-        )
-        for channel in channels.values()
-    )
+    worker = _Worker(store, contracts, alarm, clock, settings.bot)
+    scheduler = Scheduler(worker.check, clock, jitter=settings.bot.jitter)
+    dispatcher = _dispatcher(ground, scheduler)
+    worker.watcher = _watcher(ground, dispatcher)
     return Parts(
         settings=settings,
         clock=clock,
@@ -161,13 +123,99 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
         tenure=tenure,
         contracts=contracts,
         channels=channels,
-        couriers=couriers,
+        couriers=tuple(_courier(ground, channel, dispatcher) for channel in channels.values()),
         scheduler=scheduler,
         dispatcher=dispatcher,
-        executor=executor,
+        executor=_executor(ground, dispatcher),
         alarm=alarm,
         iris=iris,
         routes=routes,
+    )
+
+
+@dataclass(frozen=True)
+class _Ground:
+    """What the working parts stand on: built first, and used by several of them."""
+
+    settings: Settings
+    clock: Clock
+    store: Store
+    tenure: Tenure
+    contracts: Contracts
+    redactor: Redactor
+    alarm: Alarm
+    reader: SnapshotReader
+    launchers: Mapping[str, Launcher]
+    channels: Mapping[ChannelName, Channel]
+
+    def lease(self) -> Lease | None:
+        """Return this process's right to write, as it is now."""
+        return self.tenure.lease
+
+
+def _dispatcher(on: _Ground, scheduler: Scheduler) -> Dispatcher:
+    return Dispatcher(
+        store=on.store,
+        contracts=on.contracts,
+        launchers=on.launchers,
+        channels=on.channels,
+        people=on.settings.persons,
+        rules=make_rules(on.settings.bot),
+        redactor=on.redactor,
+        clock=on.clock,
+        check_soon=scheduler.check_soon,
+        alarm=on.alarm.ring,
+        lease=on.lease,
+    )
+
+
+def _watcher(on: _Ground, dispatcher: Dispatcher) -> Watcher:
+    return Watcher(
+        reader=on.reader,
+        checks=CHECKS,
+        contracts=on.contracts,
+        store=on.store,
+        clock=on.clock,
+        hand_on=dispatcher.run_checked,
+        blocked=dispatcher.contract_broke,
+        deadline=on.settings.bot.check_deadline,
+        cadence=on.settings.bot.cadence,
+    )
+
+
+def _executor(on: _Ground, dispatcher: Dispatcher) -> Executor:
+    poll = on.settings.bot.poll
+    steps = Steps(
+        launchers=on.launchers,
+        reader=on.reader,
+        store=on.store,
+        clock=on.clock,
+        redactor=on.redactor,
+        settle=2 * poll,
+    )
+    return Executor(
+        store=on.store,
+        steps=steps,
+        contracts=on.contracts,
+        clock=on.clock,
+        decide=dispatcher.decide_action,
+        alarm=on.alarm.ring,
+        poll=poll,
+        deadlines=_deadlines(on.settings.bot),
+        lease=on.lease,
+    )
+
+
+def _courier(on: _Ground, channel: Channel, dispatcher: Dispatcher) -> Courier:
+    return Courier(
+        channel=channel,
+        store=on.store,
+        clock=on.clock,
+        deadline=_SEND_DEADLINE,
+        posts_per_minute=on.settings.bot.posts_per_minute,
+        give_up=dispatcher.delivery_failed,
+        alarm=on.alarm.ring,
+        lease=on.lease,
     )
 
 
@@ -175,12 +223,13 @@ class _Worker:
     """What the scheduler calls: one check, and when the next one is due."""
 
     watcher: Watcher
-    clock: Clock
+    """Set once it is built, as it needs what needs the scheduler."""
 
-    def __init__(self, store: Store, contracts: Contracts, alarm: Alarm, settings: BotSettings) -> None:
+    def __init__(self, store: Store, contracts: Contracts, alarm: Alarm, clock: Clock, settings: BotSettings) -> None:
         self._store = store
         self._contracts = contracts
         self._alarm = alarm
+        self._clock = clock
         self._cadence = settings.cadence
 
     async def check(self, run_id: RunId) -> timedelta:
@@ -199,7 +248,7 @@ class _Worker:
             return min(self._cadence, _AFTER_TROUBLE)
         record = await self._store.record(run_id)
         cadence = contract.cadence.check or self._cadence
-        return pause_until_next(record, contract, cadence, self.clock.now())
+        return pause_until_next(record, contract, cadence, self._clock.now())
 
 
 def make_rules(settings: BotSettings) -> Rules:
