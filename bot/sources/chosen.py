@@ -6,6 +6,7 @@ A metrics file before Finelog before W&B before the log: the nearer to the train
 from datetime import datetime
 
 from bot.model.contract import Contract
+from bot.model.job import Job
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import LogTail, Metrics
 from bot.sources.ports import MetricsSource
@@ -35,7 +36,13 @@ class ChosenMetrics:
         self._finelog = finelog
 
     async def metrics(
-        self, contract: Contract, *, since: datetime | None, cursor: str, log: Reading[LogTail]
+        self,
+        contract: Contract,
+        *,
+        since: datetime | None,
+        cursor: str,
+        log: Reading[LogTail],
+        jobs: Reading[tuple[Job, ...]],
     ) -> Reading[Metrics]:
         """Read from the first place that has rows, and then stay with it.
 
@@ -47,7 +54,8 @@ class ChosenMetrics:
         found: Reading[Metrics] | None = None
         for place, source in self._places(contract):
             is_known_place = place == name
-            found = await source.metrics(contract, since=since, cursor=mine if is_known_place else "", log=log)
+            known = mine if is_known_place else ""
+            found = await source.metrics(contract, since=since, cursor=known, log=log, jobs=jobs)
             if isinstance(found, Unknown):
                 if is_known_place and place != _LOG:
                     return found

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
 from bot.clock import Clock
 from bot.errors import RefusedError, ServiceError
 from bot.model.contract import Contract, MetricsContract
+from bot.model.job import Job
 from bot.model.reading import Known, Reading, Unknown
 from bot.model.snapshot import LogTail, MetricRow, Metrics
 from bot.model.value import Value
@@ -84,7 +85,13 @@ class MetricsReader:
         self._read_bytes = read_bytes
 
     async def metrics(
-        self, contract: Contract, *, since: datetime | None, cursor: str, log: Reading[LogTail]
+        self,
+        contract: Contract,
+        *,
+        since: datetime | None,
+        cursor: str,
+        log: Reading[LogTail],
+        jobs: Reading[tuple[Job, ...]],  # noqa: ARG002 - the port's; neither a file nor a log names who wrote a row
     ) -> Reading[Metrics]:
         """Return the rows that were not handed out before; a row older than ``since`` is another instance's."""
         at = self._clock.now()

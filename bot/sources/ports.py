@@ -34,11 +34,18 @@ class MetricsSource(Protocol):
     """Figures that the trainer logged."""
 
     async def metrics(
-        self, contract: Contract, *, since: datetime | None, cursor: str, log: Reading[LogTail]
+        self,
+        contract: Contract,
+        *,
+        since: datetime | None,
+        cursor: str,
+        log: Reading[LogTail],
+        jobs: Reading[tuple[Job, ...]],
     ) -> Reading[Metrics]:
         """Return the rows after ``cursor`` that belong to the instance submitted at ``since``.
 
-        Rows come from the contract's metrics file where there is one, else from the lines in ``log``.
+        Rows come from the contract's metrics file where there is one, else from the lines in ``log``. ``jobs`` is what
+        the orchestrator says now: a source whose rows name who wrote them tells attempts apart by it, and not by time.
         """
         ...
 

@@ -102,7 +102,7 @@ class SnapshotReader:
             metrics = await self._guard(
                 contract,
                 Source.METRICS,
-                self._metrics.metrics(contract, since=since, cursor=cursor, log=lines),
+                self._metrics.metrics(contract, since=since, cursor=cursor, log=lines, jobs=jobs),
             )
         return Snapshot(
             run_id=contract.run_id,

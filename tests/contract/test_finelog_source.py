@@ -84,7 +84,8 @@ def shown(*attempts: str) -> Reading[tuple[Job, ...]]:
 
 
 async def rows(source: FinelogSource, of: Contract, cursor: str = "", **given: Any) -> Metrics:
-    reading = await FinelogMetrics(source).metrics(of, **({"since": None, "cursor": cursor, "log": NO_LOG} | given))
+    asked: dict[str, Any] = {"since": None, "cursor": cursor, "log": NO_LOG, "jobs": unknown()}
+    reading = await FinelogMetrics(source).metrics(of, **(asked | given))
     assert isinstance(reading, Known), reading
     return reading.value
 
@@ -216,6 +217,30 @@ async def test_after_a_restore_the_new_executions_rows_follow_and_the_old_ones_a
     assert steps(third) == [108, 109]
 
 
+async def test_two_attempts_whose_clocks_overlap_are_told_apart_by_who_wrote(
+    finelog: Finelog, source: FinelogSource, trainer: Trainer
+) -> None:
+    """Rows of the old attempt that arrive behind the new one's first, with later clocks, do not take over."""
+    old, new = Trainer(trainer.run_id, "iris:one"), Trainer(trainer.run_id, "iris:two")
+    train(finelog, new, range(105, 108), EARLY + timedelta(minutes=10))
+    finelog.flush()
+    first = await rows(source, contract_of(trainer), jobs=shown("one", "two"))
+
+    train(finelog, old, range(111, 114), EARLY + timedelta(minutes=12))
+    finelog.flush()
+    late = await rows(source, contract_of(trainer), first.cursor, jobs=shown("one", "two"))
+    train(finelog, new, range(108, 110), EARLY + timedelta(minutes=11))
+    train(finelog, old, range(114, 116), EARLY + timedelta(minutes=14))
+    finelog.flush()
+    second = await rows(source, contract_of(trainer), late.cursor, jobs=shown("one", "two"))
+    anew = await rows(source, contract_of(trainer), jobs=shown("one", "two"))
+
+    assert steps(first) == [105, 106, 107]
+    assert steps(late) == []
+    assert steps(second) == [108, 109]
+    assert steps(anew) == [105, 106, 107, 108, 109]
+
+
 async def test_a_namesakes_rows_are_told_by_who_wrote_them_and_without_that_by_when(
     finelog: Finelog, source: FinelogSource, trainer: Trainer
 ) -> None:
@@ -336,7 +361,7 @@ async def test_without_pyarrow_or_an_address_it_is_not_configured_and_says_the_f
     monkeypatch.setitem(sys.modules, "pyarrow", None)
 
     nowhere = await bare.telemetry(contract_of(trainer), unknown())
-    undecoded = await lacking.metrics(contract_of(trainer), since=None, cursor="")
+    undecoded = await lacking.metrics(contract_of(trainer), since=None, cursor="", jobs=unknown())
     await lacking.close()
 
     assert isinstance(nowhere, Unknown)
@@ -376,7 +401,7 @@ async def test_an_answer_that_is_none_is_unknown_and_never_no_rows(
 
     readings = (
         await asked.telemetry(contract_of(trainer), unknown()),
-        await asked.metrics(contract_of(trainer), since=None, cursor=""),
+        await asked.metrics(contract_of(trainer), since=None, cursor="", jobs=unknown()),
     )
     await asked.close()
 

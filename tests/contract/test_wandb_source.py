@@ -26,6 +26,7 @@ DEADLINE = timedelta(seconds=3)
 """The SDK takes its time limit once in a process, so it is one for all tests here."""
 NAME = "hero-12d8b6f0"
 NO_LOG: Reading[LogTail] = Known(value=LogTail(lines=(), is_cut=False), at=STARTED)
+NO_JOBS = Unknown(reason=Gap.NOT_CONFIGURED, detail="no orchestrator", at=STARTED)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -65,7 +66,8 @@ def contract(**tracker: Any) -> Contract:
 async def metrics(
     source: WandbSource, cursor: str = "", *, since: datetime | None = None, of: Contract | None = None
 ) -> Reading[Metrics]:
-    return await WandbMetrics(source).metrics(of or contract(), since=since, cursor=cursor, log=NO_LOG)
+    asked = WandbMetrics(source)
+    return await asked.metrics(of or contract(), since=since, cursor=cursor, log=NO_LOG, jobs=NO_JOBS)
 
 
 async def known(source: WandbSource, cursor: str = "", **given: Any) -> Metrics:

@@ -20,6 +20,8 @@ class Executions(Value):
     """The newest attempt of each task."""
     all: frozenset[str] = frozenset()
     """Every attempt of each task, earlier ones included."""
+    attempts: tuple[tuple[str, ...], ...] = ()
+    """The attempts of each task that has several, oldest first."""
     is_exact: bool = False
     """Whether these are all that there are; then a row of any other execution is another job's."""
 
@@ -29,21 +31,29 @@ class Executions(Value):
             return True
         return False if self.is_exact and execution.startswith(EXECUTION_PREFIX) else None
 
+    def later_than(self, execution: str) -> frozenset[str]:
+        """Return the attempts that took this execution's place; empty when none is known."""
+        for tried in self.attempts:
+            if execution in tried:
+                return frozenset(tried[tried.index(execution) + 1 :])
+        return frozenset()
+
     def is_foreign(self, execution: str) -> bool:
         """Whether rows of this execution are known to be another job's."""
         return self.is_exact and execution.startswith(EXECUTION_PREFIX) and execution not in self.all
 
 
-def executions_of(jobs: Reading[tuple[Job, ...]] | None) -> Executions:
+def executions_of(jobs: Reading[tuple[Job, ...]]) -> Executions:
     """Return the executions of a job and of everything below it.
 
     Args:
-        jobs: what the orchestrator says; None when it was not asked.
+        jobs: what the orchestrator says.
     """
-    if jobs is None or isinstance(jobs, Unknown):
+    if isinstance(jobs, Unknown):
         return Executions()
     current: set[str] = set()
     every: set[str] = set()
+    several: list[tuple[str, ...]] = []
     is_exact = True
     for job in jobs.value:
         if not isinstance(job.tasks, Known):
@@ -53,8 +63,15 @@ def executions_of(jobs: Reading[tuple[Job, ...]] | None) -> Executions:
             uids = [_uid(task, attempt) for attempt in task.attempts]
             every.update(uids)
             current.update(uids[-1:])
+            if len(uids) > 1:
+                several.append(tuple(uids))
             is_exact = is_exact and all(attempt.uid for attempt in task.attempts)
-    return Executions(current=frozenset(current), all=frozenset(every), is_exact=is_exact and bool(every))
+    return Executions(
+        current=frozenset(current),
+        all=frozenset(every),
+        attempts=tuple(several),
+        is_exact=is_exact and bool(every),
+    )
 
 
 def _uid(task: Task, attempt: Attempt) -> str:

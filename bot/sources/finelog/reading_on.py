@@ -84,7 +84,7 @@ def hand_out(
         executions: whose rows are the run's.
         at: now.
     """
-    past = cursor.past if cursor is not None else ()
+    past = _past(cursor, executions)
     own = [
         sample
         for sample in parsed.samples
@@ -92,7 +92,7 @@ def hand_out(
     ]
     if is_cut and question.after is None:
         own = _without_first_step(own)
-    own, superseded = _one_after_another(own, cursor)
+    own, superseded = _one_after_another(own, cursor, executions)
     own = _settled(own, at, is_cut=is_cut and question.after is not None)
     if not own:
         written = cursor.model_dump_json() if cursor is not None and cursor.table == table else ""
@@ -103,21 +103,37 @@ def hand_out(
     return Metrics(rows=by_step(own), cursor=following.model_dump_json(), unreadable=parsed.unreadable)
 
 
-def _one_after_another(samples: list[Sample], cursor: Cursor | None) -> tuple[list[Sample], tuple[str, ...]]:
+def _past(cursor: Cursor | None, executions: Executions) -> tuple[str, ...]:
+    """Return who has ended.
+
+    While the orchestrator could not be asked, a late row of an old attempt looks like one that has taken over; once it
+    is heard, the later attempt is the run's again and the old one has ended.
+    """
+    if cursor is None:
+        return ()
+    mistaken = executions.later_than(cursor.execution).intersection(cursor.past)
+    rest = tuple(each for each in cursor.past if each not in mistaken)
+    return (*rest, cursor.execution) if mistaken else rest
+
+
+def _one_after_another(
+    samples: list[Sample], cursor: Cursor | None, executions: Executions
+) -> tuple[list[Sample], tuple[str, ...]]:
     """Return the samples so that an execution ends where the next one begins, and those that have ended.
 
-    Two that write at once would look like a step that jumps back and forth.
+    Two that write at once would look like a step that jumps back and forth. Which one is next is the orchestrator's to
+    say (the order of its attempts); only between executions that it does not tell of does the first row decide.
     """
-    began: dict[str, int] = {}
-    if cursor is not None and any(sample.execution == cursor.execution for sample in samples):
-        began[cursor.execution] = -1
+    began = {cursor.execution: -1} if cursor is not None and samples else {}
     for sample in samples:
         began.setdefault(sample.execution, sample.seq)
+    for execution in sorted(began, key=lambda each: len(executions.later_than(each))):
+        after = [began[later] for later in executions.later_than(execution) if later in began]
+        began[execution] = min([began[execution], *(first - 1 for first in after)])
     order = sorted(began, key=lambda execution: began[execution])
     ends = {execution: began[after] for execution, after in pairwise(order)}
     kept = [sample for sample in samples if sample.seq < ends.get(sample.execution, sample.seq + 1)]
-    before = (cursor.execution,) if cursor is not None and order and cursor.execution != order[-1] else ()
-    return kept, (*before, *order[:-1])
+    return kept, tuple(order[:-1])
 
 
 def _settled(samples: list[Sample], at: datetime, *, is_cut: bool) -> list[Sample]:

@@ -52,7 +52,7 @@ class FinelogSource:
             return self._unknown(error)
 
     async def metrics(
-        self, contract: Contract, *, since: datetime | None, cursor: str, jobs: Reading[tuple[Job, ...]] | None = None
+        self, contract: Contract, *, since: datetime | None, cursor: str, jobs: Reading[tuple[Job, ...]]
     ) -> Reading[Metrics]:
         """Ask for the figures after ``cursor`` that the instance submitted at ``since`` logged.
 
@@ -60,8 +60,8 @@ class FinelogSource:
             contract: of the run.
             since: the submission.
             cursor: of the last look; empty for the first one.
-            jobs: what the orchestrator says, which tells an earlier namesake's rows for sure; without it only the
-                submission does.
+            jobs: what the orchestrator says, which tells the rows of an earlier namesake and of an earlier attempt for
+                sure; when it is Unknown, only the submission and the order of arrival do.
         """
         try:
             found = await self._figures(contract, since, parse_cursor(cursor), jobs)
@@ -87,7 +87,7 @@ class FinelogSource:
         contract: Contract,
         since: datetime | None,
         cursor: Cursor | None,
-        jobs: Reading[tuple[Job, ...]] | None,
+        jobs: Reading[tuple[Job, ...]],
     ) -> Metrics:
         rpc = self._asked()
         words = figure_names(contract.metrics)
@@ -142,7 +142,7 @@ class FinelogMetrics:
         since: datetime | None,
         cursor: str,
         log: Reading[LogTail],  # noqa: ARG002 - the port's; Finelog needs no log
-        jobs: Reading[tuple[Job, ...]] | None = None,
+        jobs: Reading[tuple[Job, ...]],
     ) -> Reading[Metrics]:
         """Return the rows after ``cursor`` that belong to the instance submitted at ``since``."""
         return await self._source.metrics(contract, since=since, cursor=cursor, jobs=jobs)

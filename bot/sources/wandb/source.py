@@ -14,6 +14,7 @@ import structlog
 from bot.clock import Clock
 from bot.errors import RefusedError, ServiceError
 from bot.model.contract import Contract, TrackerContract
+from bot.model.job import Job
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import LogTail, Metrics
 from bot.model.tracker import TrackerRunState, TrackerState
@@ -199,6 +200,7 @@ class WandbMetrics:
         since: datetime | None,
         cursor: str,
         log: Reading[LogTail],  # noqa: ARG002 - the port's; W&B needs no log
+        jobs: Reading[tuple[Job, ...]],  # noqa: ARG002 - the port's; no row of W&B names its attempt
     ) -> Reading[Metrics]:
         """Return the rows after ``cursor`` that belong to the instance submitted at ``since``."""
         return await self._source.metrics(contract, since, cursor)

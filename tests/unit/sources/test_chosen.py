@@ -6,12 +6,14 @@ from typing import Any
 import pytest
 
 from bot.model.contract import Contract
+from bot.model.job import Job
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import LogTail, Metrics
 from bot.sources.chosen import ChosenMetrics, is_tracked
-from tests.fakes.snapshots import AT, contract, row, unknown
+from tests.fakes.snapshots import AT, contract, job, row, unknown
 
 NO_LOG: Reading[LogTail] = Known(value=LogTail(lines=(), is_cut=False), at=AT)
+JOBS: Reading[tuple[Job, ...]] = Known(value=(job(),), at=AT)
 
 
 class Place:
@@ -19,12 +21,20 @@ class Place:
 
     def __init__(self, rows: int = 99, gap: Gap | None = None) -> None:
         self.asked: list[str] = []
+        self.jobs: Reading[tuple[Job, ...]] | None = None
         self.rows = rows
         self.gap = gap
 
     async def metrics(
-        self, contract: Contract, *, since: datetime | None, cursor: str, log: Reading[LogTail]
+        self,
+        contract: Contract,
+        *,
+        since: datetime | None,
+        cursor: str,
+        log: Reading[LogTail],
+        jobs: Reading[tuple[Job, ...]],
     ) -> Reading[Metrics]:
+        self.jobs = jobs
         self.asked.append(cursor)
         if self.gap is not None:
             return unknown(self.gap)
@@ -42,7 +52,7 @@ def places(**changed: Place) -> tuple[ChosenMetrics, dict[str, Place]]:
 
 
 async def ask(chosen: ChosenMetrics, of: Contract, cursor: str = "") -> str:
-    found = await chosen.metrics(of, since=None, cursor=cursor, log=NO_LOG)
+    found = await chosen.metrics(of, since=None, cursor=cursor, log=NO_LOG, jobs=JOBS)
     assert isinstance(found, Known)
     return found.value.cursor
 
@@ -101,7 +111,7 @@ async def test_a_place_that_cannot_be_asked_is_passed_over_only_while_another_ha
     silent, _ = places(finelog=Place(gap=Gap.TIMEOUT), wandb=Place(rows=0), reader=Place(rows=0))
 
     assert (await ask(chosen, contract())).startswith("wandb|")
-    found = await silent.metrics(contract(), since=None, cursor="", log=NO_LOG)
+    found = await silent.metrics(contract(), since=None, cursor="", log=NO_LOG, jobs=JOBS)
     assert isinstance(found, Unknown)
     assert found.reason is Gap.TIMEOUT
 
@@ -109,7 +119,7 @@ async def test_a_place_that_cannot_be_asked_is_passed_over_only_while_another_ha
 async def test_the_known_place_that_cannot_be_asked_is_unknown_and_no_other_speaks_for_it() -> None:
     chosen, asked = places(finelog=Place(gap=Gap.UNREACHABLE))
 
-    found = await chosen.metrics(contract(), since=None, cursor="finelog|line 7", log=NO_LOG)
+    found = await chosen.metrics(contract(), since=None, cursor="finelog|line 7", log=NO_LOG, jobs=JOBS)
 
     assert isinstance(found, Unknown)
     assert asked["wandb"].asked == []
@@ -122,6 +132,14 @@ async def test_a_cursor_means_nothing_in_another_place() -> None:
     await ask(chosen, contract(metrics={"file": "metrics.jsonl"}), first)
 
     assert asked["reader"].asked == [""]
+
+
+async def test_every_place_is_told_whose_rows_are_the_runs() -> None:
+    chosen, asked = places(finelog=Place(rows=0), wandb=Place(rows=0))
+
+    await ask(chosen, contract())
+
+    assert [each.jobs for each in asked.values()] == [JOBS, JOBS, JOBS]
 
 
 def test_a_tracked_run_has_an_id_or_a_name_and_a_mode_that_reaches_a_server() -> None:

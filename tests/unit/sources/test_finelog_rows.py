@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from bot.errors import UnrecognisedError
 from bot.model.contract import MetricsContract
 from bot.model.reading import Known
-from bot.model.snapshot import MetricRow
+from bot.model.snapshot import MetricRow, Metrics
 from bot.model.telemetry import Phase
 from bot.sources.finelog.executions import Executions, executions_of
 from bot.sources.finelog.reading_on import Cursor, Question, hand_out, next_question, parse_cursor
@@ -200,3 +200,32 @@ def test_executions_are_those_of_the_job_and_of_all_below_it() -> None:
     assert found.is_foreign("iris:x")
     assert (dark.is_current("iris:b"), dark.is_current("iris:x"), dark.is_foreign("iris:x")) == (True, None, False)
     assert executions_of(unknown()) == Executions()
+    assert found.later_than("iris:a") == {"iris:b"}
+    assert not found.later_than("iris:b")
+
+
+def test_a_late_attempt_that_was_taken_for_the_next_one_gives_way_once_the_orchestrator_is_heard() -> None:
+    tried = Executions(
+        current=frozenset({"iris:two"}),
+        all=frozenset({"iris:one", "iris:two"}),
+        attempts=(("iris:one", "iris:two"),),
+        is_exact=True,
+    )
+
+    def look(rows: list[dict[str, Any]], executions: Executions, cursor: Cursor | None) -> Metrics:
+        return hand_out(
+            parse_samples(rows, Form.METRICS, NAMES),
+            table="levanter.metrics",
+            question=ALL_ROWS,
+            is_cut=False,
+            cursor=cursor,
+            executions=executions,
+            at=NOW,
+        )
+
+    first = look([row(1, 5, execution_uid="iris:two")], tried, None)
+    dark = look([row(2, 9)], Executions(), parse_cursor(first.cursor))
+    heard = look([row(3, 10), row(4, 6, execution_uid="iris:two")], tried, parse_cursor(dark.cursor))
+    after = look([row(5, 11), row(6, 7, execution_uid="iris:two")], tried, parse_cursor(heard.cursor))
+
+    assert [[each.step for each in found.rows] for found in (first, heard, after)] == [[5], [6], [7]]

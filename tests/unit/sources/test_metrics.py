@@ -22,6 +22,7 @@ from bot.sources.metrics import MetricsReader, rows_after
 from bot.threads import BoundedThreads
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.forbidding import forbidden
+from tests.fakes.snapshots import unknown
 from tests.fakes.waiting import until
 
 NAMES = MetricsContract()
@@ -47,7 +48,7 @@ class Run:
         self.cursor = ""
 
     async def ask(self, *, since: datetime | None = None, log: Reading[LogTail] = NO_LOG) -> Reading[Metrics]:
-        reading = await self.reader.metrics(self.contract, since=since, cursor=self.cursor, log=log)
+        reading = await self.reader.metrics(self.contract, since=since, cursor=self.cursor, log=log, jobs=unknown())
         if isinstance(reading, Known):
             self.cursor = reading.value.cursor
         return reading

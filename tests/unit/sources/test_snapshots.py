@@ -1,0 +1,64 @@
+"""A snapshot's readings are made of one another: what the orchestrator says tells whose figures are the run's."""
+
+from datetime import datetime, timedelta
+
+from bot.model.contract import Contract
+from bot.model.job import Job
+from bot.model.reading import Known, Reading
+from bot.model.snapshot import Checkpoint, LogTail, Metrics
+from bot.model.value import JobId
+from bot.sources.snapshots import SnapshotReader
+from tests.fakes.clock import FakeClock
+from tests.fakes.snapshots import AT, JOB, contract, job
+
+
+class Services:
+    """Every source in one; keeps what the metrics were asked with."""
+
+    def __init__(self) -> None:
+        self.jobs_said: Reading[tuple[Job, ...]] = Known(value=(job(),), at=AT)
+        self.metrics_heard: Reading[tuple[Job, ...]] | None = None
+
+    async def jobs(self, contract: Contract, job_id: JobId) -> Reading[tuple[Job, ...]]:
+        assert (contract.orchestrator.kind, job_id) == ("iris", JOB)
+        return self.jobs_said
+
+    async def log(self, contract: Contract, job_id: JobId, since: datetime | None) -> Reading[LogTail]:
+        assert (contract.orchestrator.kind, job_id, since) == ("iris", JOB, job().submitted_at)
+        return Known(value=LogTail(lines=(), is_cut=False), at=AT)
+
+    async def checkpoints(self, contract: Contract) -> Reading[tuple[Checkpoint, ...]]:
+        assert contract.orchestrator.kind == "iris"
+        return Known(value=(), at=AT)
+
+    async def metrics(
+        self,
+        contract: Contract,
+        *,
+        since: datetime | None,
+        cursor: str,
+        log: Reading[LogTail],
+        jobs: Reading[tuple[Job, ...]],
+    ) -> Reading[Metrics]:
+        assert (contract.orchestrator.kind, since, cursor) == ("iris", job().submitted_at, "here")
+        assert isinstance(log, Known)
+        self.metrics_heard = jobs
+        return Known(value=Metrics(rows=(), cursor="there"), at=AT)
+
+
+async def test_the_figures_are_asked_for_with_what_the_orchestrator_says_now() -> None:
+    services = Services()
+    reader = SnapshotReader(
+        orchestrators={"iris": services},
+        metrics=services,
+        checkpoints=services,
+        clock=FakeClock(AT),
+        deadline=timedelta(seconds=30),
+    )
+
+    seen = await reader.read(contract(), None, "here")
+
+    assert seen.jobs == services.jobs_said
+    assert services.metrics_heard == services.jobs_said
+    assert isinstance(seen.metrics, Known)
+    assert seen.metrics.value.cursor == "there"
