@@ -92,7 +92,12 @@ async def make(gh: FakeGitHub, clock: FakeClock, ledger: FakeLedger) -> AsyncIte
     channels: list[GitHubChannel] = []
 
     def made(
-        *, issue: int | None = None, deadline_s: float = 5, token: str | None = None, **changes: object
+        *,
+        issue: int | None = None,
+        deadline_s: float = 5,
+        token: str | None = None,
+        pacing: timedelta = timedelta(),
+        **changes: object,
     ) -> GitHubChannel:
         settings = GitHubSettings.model_validate(
             {
@@ -104,7 +109,7 @@ async def make(gh: FakeGitHub, clock: FakeClock, ledger: FakeLedger) -> AsyncIte
                 **changes,
             }
         )
-        channel = GitHubChannel(settings, ledger, clock, people=(DRI,), issues=lambda _run: issue, pacing=timedelta())
+        channel = GitHubChannel(settings, ledger, clock, people=(DRI,), issues=lambda _run: issue, pacing=pacing)
         channels.append(channel)
         return channel
 
@@ -336,6 +341,39 @@ async def test_a_cancelled_send_leaves_a_record_by_which_the_next_one_waits_and_
     assert early.after == timedelta(seconds=90)
     assert isinstance(late, Sent)
     assert len(gh.posts()) == 1
+
+
+async def test_what_a_crash_ended_while_it_waited_for_its_pace_is_posted_at_once_after_the_restart(
+    gh: FakeGitHub, make: Make, clock: FakeClock
+) -> None:
+    """It was not begun, so nothing has to settle: after a crash people hear of it now, and not 90 s later."""
+    issue = gh.open_issue("run")
+    channel = make(issue=issue, pacing=timedelta(seconds=1))
+    await channel.send(delivery(1))
+    waiting = asyncio.create_task(channel.send(delivery(2)))
+    await until(lambda: bool(clock._sleepers), what="the wait for the pace")
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+
+    again = await make(issue=issue).send(delivery(2, attempt=1))
+
+    assert isinstance(again, Sent)
+    assert len(gh.posts()) == 2
+
+
+async def test_writes_keep_the_pace_that_github_asks_for(gh: FakeGitHub, make: Make, clock: FakeClock) -> None:
+    issue = gh.open_issue("run")
+    channel = make(issue=issue, pacing=timedelta(seconds=1))
+    await channel.send(delivery(1))
+
+    second = asyncio.create_task(channel.send(delivery(2)))
+    await until(lambda: bool(clock._sleepers), what="the wait for the pace")
+    before = len(gh.posts())
+    clock.advance(timedelta(seconds=1))
+
+    assert isinstance(await second, Sent)
+    assert before == 1
 
 
 async def test_an_app_learns_its_login_from_its_first_comment_and_knows_itself_by_it(

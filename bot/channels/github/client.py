@@ -41,7 +41,9 @@ class GitHubClient:
             pacing: between two writes (GitHub asks for a second: "Best practices for using the REST API").
         """
         self._settings = settings
+        self._clock = clock
         self._pacing = pacing
+        self._written_at: float | None = None
         self.repository = settings.repository or ""
         """The full name as far as known; renames are followed."""
         self._reader, self._writer = (
@@ -138,6 +140,16 @@ class GitHubClient:
 
         return await self._reader.call(ask)
 
+    async def turn(self) -> None:
+        """Wait for the pace of writes; every write does, and whoever notes an intent to write does so *after* this.
+
+        What a crash ends while it only waits must not count as begun: it would be looked for, and late.
+        """
+        if self._written_at is not None:
+            free_at = self._written_at + self._pacing.total_seconds()
+            if (left := free_at - self._clock.monotonic()) > 0:
+                await self._clock.sleep(timedelta(seconds=left))
+
     async def create_issue(self, title: str, body: str, labels: tuple[str, ...]) -> IssueSeen:
         def ask(github: Github) -> IssueSeen:
             gate.enter()
@@ -221,7 +233,8 @@ class GitHubClient:
         self._writer.drop()
 
     async def _write[R](self, ask: Callable[[Github], R], gate: "_Gate") -> R:
-        """Run what writes; without a usable answer say whether the write itself had begun."""
+        """Run what writes, at its pace; without a usable answer say whether the write itself had begun."""
+        await self.turn()
         try:
             return await self._writer.call(ask)
         except MovedError:
@@ -231,7 +244,8 @@ class GitHubClient:
                 raise UncertainError(error.service, error.detail) from error
             raise
         finally:
-            gate.close()
+            if gate.has_been_entered():
+                self._written_at = self._clock.monotonic()
 
     def _repository(self, github: Github) -> Repository:
         return github.get_repo(self.repository)
@@ -250,7 +264,7 @@ class GitHubClient:
             # A second fence behind the worker's own deadline; whole seconds, as PyGithub insists.
             timeout=max(1, math.ceil(self._settings.deadline.total_seconds())) + 1,
             seconds_between_requests=None,
-            seconds_between_writes=self._pacing.total_seconds(),
+            seconds_between_writes=None,  # `turn` waits, off the thread and before an intent is noted
         )
 
     def _token(self) -> str:
@@ -297,10 +311,6 @@ class _Gate:
         with self._lock:
             self._is_closed = True
             return self._is_entered
-
-    def close(self) -> None:
-        with self._lock:
-            self._is_closed = True
 
 
 def utc_second(at: datetime) -> datetime:

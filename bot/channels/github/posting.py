@@ -106,6 +106,7 @@ class Poster:
             raise SettlingError(left)
 
     async def _begin(self, key: str) -> None:
+        await self._client.turn()
         await self._keep(key, Posting(begun_at=self._clock.now()))
 
     async def _done(self, key: str, made: Comment) -> Posting:
