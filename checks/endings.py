@@ -12,7 +12,7 @@ from typing import NamedTuple
 from bot.model.crash import Classification, CrashClass, RelaunchAdvice
 from bot.model.job import Job, JobState, Task, TaskState
 from bot.model.reading import Known, Unknown
-from bot.model.snapshot import Snapshot
+from bot.model.snapshot import LogLine, Snapshot
 from checks.crash.classify import classify
 from checks.current import known_tasks, listed, unread_tasks
 
@@ -22,6 +22,8 @@ _ALIVE_OR_WELL = frozenset(
     {TaskState.PENDING, TaskState.BUILDING, TaskState.ASSIGNED, TaskState.RUNNING, TaskState.SUCCEEDED}
 )
 _LATEST = datetime.max.replace(tzinfo=UTC)
+_CONSEQUENCES = "network."
+"""The classifier's rules for lost peers and collective time-outs: what one rank's end looks like to the others."""
 _EVIDENCE_LINES = 3
 _EXITS_SHOWN = 6
 
@@ -80,6 +82,9 @@ class End(NamedTuple):
     classification: Classification
     gaps: tuple[str, ...]
     """What could not be read; with any of these nothing may be proposed."""
+    node: str | None = None
+    """Where the cause showed itself: of the task that printed the deciding line, else of the one that died first. None
+    when all that is known are consequences, a collective's time-out or a lost peer, which show on every other node."""
 
     @property
     def is_recoverable(self) -> bool:
@@ -112,13 +117,51 @@ def end_of(seen: Snapshot, job: Job) -> End:
     """Return what is known about the end of ``job`` and its children."""
     jobs = listed(seen)
     death = first_death(jobs)
-    text = (*_last_words(seen, jobs), *_errors(job, death))
+    printed = tuple(_last_words(seen, jobs))
+    text = (*(line.text for line in printed), *_errors(job, death))
     gaps = []
     if isinstance(seen.log, Unknown):
         gaps.append(f"the log could not be read: {seen.log.detail}")
     if gap := unread_tasks(jobs):
         gaps.append(f"tasks could not be read: {gap.detail}")
-    return End(job, death, classify(text, death.exit_code if death else None), tuple(gaps))
+    found = classify(text, death.exit_code if death else None)
+    node = node_of_cause(found, printed, jobs, death.node if death else None)
+    return End(job, death, found, tuple(gaps), node)
+
+
+def node_of_cause(
+    found: Classification, printed: tuple[LogLine, ...], jobs: tuple[Job, ...], first_to_die: str | None
+) -> str | None:
+    """Return the node on which the cause showed itself; None when only consequences of one are known.
+
+    Whoever dies first need not be the one to blame: peers of a rank that hangs or is lost time out and abort, often
+    before that rank itself is taken down.
+
+    Args:
+        found: what the classifier made of the log.
+        printed: the lines that it read, in that order.
+        jobs: where the tasks are looked up.
+        first_to_die: the node of the task that died first.
+    """
+    if found.signature.startswith(_CONSEQUENCES):
+        return None
+    line = _line(found.evidence[0].line, printed) if found.evidence else None
+    if line is None or line.task is None:
+        return first_to_die
+    for _, task in known_tasks(jobs):
+        if task.task_id == line.task:
+            attempts = [each for each in task.attempts if line.attempt in {None, each.attempt}]
+            return attempts[-1].node if attempts else None
+    return None
+
+
+def _line(number: int, printed: tuple[LogLine, ...]) -> LogLine | None:
+    """Return the printed line that holds line ``number`` of their text, counted from 1; None beyond their end."""
+    for line in printed:
+        number -= 1 + line.text.count("\n")
+        if number <= 0:
+            return line
+    return None
 
 
 def first_death(jobs: tuple[Job, ...]) -> Death | None:
@@ -139,7 +182,7 @@ def first_death(jobs: tuple[Job, ...]) -> Death | None:
     )
 
 
-def _last_words(seen: Snapshot, jobs: tuple[Job, ...]) -> Iterator[str]:
+def _last_words(seen: Snapshot, jobs: tuple[Job, ...]) -> Iterator[LogLine]:
     """Yield the log without what earlier attempts of the same tasks printed."""
     if isinstance(seen.log, Unknown):
         return
@@ -147,7 +190,7 @@ def _last_words(seen: Snapshot, jobs: tuple[Job, ...]) -> Iterator[str]:
     for line in seen.log.value.lines:
         wanted = newest.get(line.task) if line.task is not None else None
         if wanted is None or line.attempt is None or line.attempt == wanted:
-            yield line.text
+            yield line
 
 
 def _errors(job: Job, death: Death | None) -> tuple[str, ...]:

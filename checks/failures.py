@@ -7,23 +7,29 @@ a few minutes, or progress that nobody saw, forgives nothing (field report R50).
 
 from collections.abc import Iterator
 from datetime import timedelta
-from typing import NamedTuple
 
 from pydantic import AwareDatetime
 
+from bot.model.crash import CrashClass
 from bot.model.job import Attempt, Job, JobState, TaskState
 from bot.model.reading import Known, Unknown
-from bot.model.snapshot import Snapshot
+from bot.model.snapshot import LogLine, Snapshot
 from bot.model.value import Value
 from checks.crash.classify import classify
 from checks.current import instance_of, is_below, known_tasks, listed
-from checks.endings import end_of
+from checks.endings import end_of, node_of_cause
 
 KEPT = 20
 """So many failures are remembered."""
 
 WHOLE = -1
 """In place of an attempt's number: the job as a whole."""
+
+BY_STATE = {
+    TaskState.WORKER_FAILED: ("hardware.worker_lost", CrashClass.INFRA_HARDWARE),
+    TaskState.PREEMPTED: ("preemption.taken_back", CrashClass.INFRA_PREEMPTION),
+}
+"""Signature and class of a life that the machine ended, by the orchestrator's word, where the log does not tell."""
 
 FAILED_JOBS = frozenset({JobState.FAILED, JobState.WORKER_FAILED, JobState.UNSCHEDULABLE})
 _FAILED_ATTEMPTS = frozenset({TaskState.FAILED, TaskState.WORKER_FAILED, TaskState.PREEMPTED})
@@ -41,6 +47,7 @@ class Failure(Value):
     """The run's own job that it was a life of."""
     signature: str
     """The classifier's; equal for the same root cause."""
+    crash_class: CrashClass = CrashClass.UNKNOWN
     was_taken_away: bool = False
     """The orchestrator retried it after it lost the machine: tells nothing about the run, but for how long it lived."""
     step: int | None = None
@@ -49,6 +56,7 @@ class Failure(Value):
     """The highest step that the run was known to have reached by then."""
     lived: timedelta | None = None
     node: str | None = None
+    """Where its cause showed itself; None when that is not known."""
     at: AwareDatetime
     is_settled: bool = True
     """Whether log and metrics were there when it was recorded; until then rows of its own instance are no progress."""
@@ -137,51 +145,6 @@ class Ledger(Value):
         )
 
 
-class Pattern(NamedTuple):
-    """Failures that belong together, and how."""
-
-    what: str
-    failures: tuple[Failure, ...]
-
-
-def window(step: int, steps: int, fraction: float) -> int:
-    """Return how far two steps may lie apart and still be the same place."""
-    return max(steps, round(step * fraction))
-
-
-def pattern_in(
-    failures: tuple[Failure, ...], *, loop: int, short: timedelta, window_steps: int, window_fraction: float
-) -> Pattern | None:
-    """Return how the newest failures repeat; None when they do not.
-
-    Args:
-        failures: that no progress has passed, oldest first.
-        loop: so many short lives in a row are a crash loop.
-        short: a life below this is short.
-        window_steps: steps within so many of each other are the same place,
-        window_fraction: or within this fraction of the step.
-    """
-    told = tuple(failure for failure in failures if not failure.was_taken_away)
-    if told:
-        last = told[-1]
-        same = tuple(failure for failure in told if failure.signature == last.signature)
-        if len(same) > 1:
-            return Pattern(f"the same failure {len(same)} times", same)
-        near = tuple(
-            failure
-            for failure in told
-            if failure.step is not None
-            and last.step is not None
-            and abs(failure.step - last.step) <= window(last.step, window_steps, window_fraction)
-        )
-        if len(near) > 1:
-            return Pattern(f"{len(near)} failures in the same place", near)
-    lives = failures[-loop:]
-    if len(lives) == loop and all(life.lived is not None and life.lived < short for life in lives):
-        return Pattern(f"{loop} short lives in a row", lives)
-    return None
-
-
 def _final_failure(seen: Snapshot) -> Failure | None:
     """Return the failure that ended the run's job; None when it lives, was stopped, or succeeded."""
     root = seen.job
@@ -195,8 +158,9 @@ def _final_failure(seen: Snapshot) -> Failure | None:
         job=(end.death.job if end.death else root).instance_id,
         attempt=WHOLE if end.death is None else died.attempt if died else 0,
         signature=end.classification.signature,
+        crash_class=end.classification.crash_class,
         lived=at - began if began else None,
-        node=end.death.node if end.death else None,
+        node=end.node,
         at=at,
     )
 
@@ -228,21 +192,31 @@ def _ended_before(one: Attempt, other: Attempt) -> bool:
 
 
 def _retried_failure(seen: Snapshot, job: Job, number: int, died: Attempt) -> Failure:
-    said = [died.error]
+    printed: tuple[LogLine, ...] = ()
     if isinstance(seen.log, Known):
-        printed = seen.log.value.lines
-        said = [line.text for line in printed if line.attempt == died.attempt and _is_of(line.task, job)] + said
+        lines = seen.log.value.lines
+        printed = tuple(line for line in lines if line.attempt == died.attempt and _is_of(line.task, job))
+    found = classify([*(line.text for line in printed), died.error], died.exit_code)
+    signature, crash_class = found.signature, found.crash_class
+    if crash_class is CrashClass.UNKNOWN:
+        signature, crash_class = BY_STATE.get(died.state, (signature, crash_class))
     at = died.finished_at or seen.at
     return Failure(
         job=job.instance_id,
         attempt=number,
-        signature=classify(said, died.exit_code).signature,
+        signature=signature,
+        crash_class=crash_class,
         was_taken_away=died.state in _TAKEN_AWAY and not job.state.is_terminal,
         lived=at - died.started_at if died.started_at else None,
-        node=died.node,
+        node=node_of_cause(found, printed, (job,), died.node),
         at=at,
     )
 
 
 def _is_of(task: str | None, job: Job) -> bool:
     return task is not None and task.startswith(f"{job.job_id}/")
+
+
+def window(step: int, steps: int, fraction: float) -> int:
+    """Return how far two steps may lie apart and still be the same place."""
+    return max(steps, round(step * fraction))

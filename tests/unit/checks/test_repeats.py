@@ -1,18 +1,34 @@
 """job.repeated: only progress beyond the failing window forgives a failure."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from itertools import count
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bot.model.job import JobState, TaskState
-from bot.model.snapshot import Snapshot
+from bot.model.snapshot import LogLine, LogTail, Snapshot
 from bot.model.verdict import Fail, Pass, Severity, UnknownVerdict
-from checks.failures import KEPT, Failure, Ledger, pattern_in
+from checks.failures import KEPT, Failure, Ledger
+from checks.patterns import RepeatThresholds, pattern_in
 from checks.repeats import REPEATED
 from tests.fakes.clock import START
-from tests.fakes.snapshots import AT, attempt, failed_job, job, later, row, rows, snapshot, task, unknown
+from tests.fakes.snapshots import (
+    AT,
+    JOB,
+    attempt,
+    contract,
+    failed_job,
+    job,
+    later,
+    row,
+    rows,
+    snapshot,
+    task,
+    unknown,
+)
 from tests.unit.checks.story import finding, verdict, verdicts
 
 SEGFAULT = "Fatal Python error: Segmentation fault"
@@ -210,4 +226,130 @@ def test_the_ledger_is_bounded() -> None:
 def test_lives_of_unknown_length_are_not_called_short() -> None:
     lives = tuple(Failure(job=str(i), attempt=0, signature=str(i), at=later(i)) for i in range(5))
 
-    assert pattern_in(lives, loop=3, short=timedelta(minutes=20), window_steps=50, window_fraction=0.01) is None
+    assert pattern_in(lives, RepeatThresholds()) is None
+
+
+# Two ledgers: a ceiling per cause, and a narrower one per cause and node
+
+
+def lost(*nodes: str, state: TaskState = TaskState.WORKER_FAILED) -> Snapshot:
+    """Return a look at a job that lost one machine after the other, each after 40 minutes, and runs on."""
+    past = tuple(
+        attempt(n, state, error="worker gone", node=node, started_at=later(50 * n), finished_at=later(50 * n + 40))
+        for n, node in enumerate(nodes)
+    )
+    now = later(50 * len(nodes))
+    return snapshot(now, jobs=job(tasks=(task(attempts=(*past, attempt(len(nodes), started_at=now))),)))
+
+
+def test_the_same_node_lost_twice_is_named_and_to_be_taken_out() -> None:
+    found = finding(REPEATED, snapshot(AT), lost("node-3", "node-7", "node-3"))
+
+    assert "the same failure 2 times on node-3" in found.summary
+    assert found.advice.startswith("Take node-3 out")
+    assert len(found.evidence) == 2
+
+
+@pytest.mark.parametrize(("nodes", "is_found"), [(3, False), (4, True)])
+def test_machines_lost_on_different_nodes_have_the_wider_ceiling(nodes: int, is_found: bool) -> None:
+    seen = lost(*(f"node-{n}" for n in range(nodes)))
+
+    assert isinstance(verdict(REPEATED, snapshot(AT), seen), Fail) is is_found
+
+
+def test_a_machine_that_was_taken_back_twice_is_not_to_blame() -> None:
+    assert verdict(REPEATED, snapshot(AT), lost("node-3", "node-3", state=TaskState.PREEMPTED)) == Pass()
+
+
+def test_a_bug_that_meets_the_run_on_one_node_is_not_blamed_on_it() -> None:
+    found = finding(REPEATED, *life(0, first=1, last=500), *life(1, first=400, last=480))
+
+    assert "node" not in found.summary
+    assert not found.advice.startswith("Take")
+
+
+def test_a_contract_may_move_each_ceiling() -> None:
+    patient = contract(thresholds={"job.repeated": {"node": 3, "machine": 5}})
+
+    assert verdict(REPEATED, snapshot(AT), lost("node-3", "node-3"), promised=patient) == Pass()
+    assert "on node-3" in finding(REPEATED, snapshot(AT), lost(*["node-3"] * 3), promised=patient).summary
+
+
+@settings(max_examples=60, deadline=None)
+@given(nodes=st.lists(st.sampled_from(["a", "b", "c"]), min_size=2, max_size=6), data=st.data())
+def test_observed_progress_between_failures_resets_both_ledgers_and_unknown_progress_neither(
+    nodes: list[str], data: st.DataObject
+) -> None:
+    """Every look shows one more lost machine; between them the run is seen to move, is not seen, or stands."""
+    between = data.draw(st.lists(st.sampled_from(["moved", "unknown", "still"]), min_size=len(nodes) - 1))
+    story, step, since_progress = [snapshot(AT, metrics=[row(100)])], 100, [nodes[0]]
+    for number in range(1, len(nodes) + 1):
+        seen = lost(*nodes[:number])
+        story.append(seen)
+        if number == len(nodes):
+            break
+        match between[number - 1]:
+            case "moved":
+                step += 1_000
+                since_progress = [nodes[number]]
+                story.append(seen.model_copy(update={"metrics": snapshot(metrics=[row(step)]).metrics}))
+            case "unknown":
+                since_progress.append(nodes[number])
+                story.append(seen.model_copy(update={"metrics": unknown(at=seen.at)}))
+            case _:
+                since_progress.append(nodes[number])
+
+    last = verdict(REPEATED, *story)
+
+    is_over = len(since_progress) >= 4 or since_progress.count(nodes[-1]) >= 2
+    assert isinstance(last, Fail) is is_over
+
+
+XID = "NVRM: Xid (PCI:0000:3b:00): 79, pid=4242, GPU has fallen off the bus."
+WATCHDOG = "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=7, OpType=ALLREDUCE) ran for 600000 ms"
+
+
+def gang(number: int, *, culprit: int | None, ended: Callable[[int], float]) -> Snapshot:
+    """Return the end of a gang of four on nodes of its own launch: one rank's link breaks, the others time out."""
+    began = START + timedelta(days=number)
+    died = {rank: began + timedelta(hours=1, seconds=ended(rank)) for rank in range(4)}
+    nodes = {rank: "node-bad" if rank == 2 else f"node-{number}{rank}" for rank in range(4)}
+    tasks = tuple(
+        task(r, TaskState.FAILED, exit_code=1, node=nodes[r], started_at=began, finished_at=died[r]) for r in range(4)
+    )
+    said = [] if culprit is None else [LogLine(text=XID, task=f"{JOB}/{culprit}", attempt=0)]
+    said += [LogLine(text=f"[rank{r}] {WATCHDOG}", task=f"{JOB}/{r}", attempt=0) for r in range(4) if r != culprit]
+    dead = job(JobState.FAILED, submitted_at=began, started_at=began, finished_at=max(died.values()), tasks=tasks)
+    return snapshot(max(died.values()), jobs=dead, log=LogTail(lines=tuple(said), is_cut=False))
+
+
+def test_a_cascade_of_time_outs_is_traced_to_the_rank_whose_link_broke_though_it_died_last() -> None:
+    story = [gang(number, culprit=2, ended=lambda rank: 10.0 if rank == 2 else rank) for number in range(2)]
+
+    found = finding(REPEATED, *story)
+
+    assert "2 times on node-bad" in found.summary
+    assert "collective_timeout" not in found.summary
+
+
+def test_time_outs_whose_cause_is_not_known_blame_no_node() -> None:
+    """The one that noticed first is a victim like the others."""
+    story = [gang(number, culprit=None, ended=lambda rank: float(rank != 2)) for number in range(2)]
+
+    found = finding(REPEATED, *story)
+
+    assert "the same failure 2 times" in found.summary
+    assert "node-bad" not in found.summary
+    assert not found.advice.startswith("Take")
+
+
+def test_a_bare_kill_is_no_memory_failure_however_often_it_comes() -> None:
+    story = [
+        *life(0, first=1, last=500, log="Killed", node="node-1"),
+        *life(1, first=100, last=300, log="Killed", node="node-2"),
+    ]
+
+    found = finding(REPEATED, *story)
+
+    assert "an end without a known cause 2 times" in found.summary
+    assert "memory" not in f"{found.summary} {found.evidence} {found.advice}"
