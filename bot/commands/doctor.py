@@ -13,7 +13,7 @@ from bot.commands.exits import Exit
 from bot.commands.own_probes import probe_checkpoints, probe_contracts, probe_database, probe_heartbeat
 from bot.commands.printing import say, say_json, say_table
 from bot.commands.probing import Probe, Question, ask_all, bad_problem, good
-from bot.commands.service_probes import probe_github, probe_iris, probe_people, probe_slack, probe_wandb
+from bot.commands.service_probes import probe_finelog, probe_github, probe_iris, probe_people, probe_slack, probe_wandb
 from bot.errors import ConfigurationError
 from bot.model.contract import Contract
 from bot.model.durations import write_duration
@@ -52,6 +52,7 @@ async def diagnose(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
             "slack": lambda: probe_slack(settings.slack),
             "github": lambda: probe_github(settings.github, clock),
             "iris": lambda: probe_iris(settings.iris, usable, clock),
+            "finelog": lambda: probe_finelog(settings.finelog_in_use, usable, clock),
             "wandb": lambda: probe_wandb(settings.wandb, usable, clock),
             "checkpoints": lambda: probe_checkpoints(usable, clock),
             "heartbeat": lambda: probe_heartbeat(settings.heartbeat, client),
@@ -62,7 +63,8 @@ async def diagnose(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
 
 def _deadline(settings: Settings) -> timedelta:
     """A probe asks a few questions in a row, each with its section's deadline."""
-    return 4 * max(settings.slack.deadline, settings.github.deadline, settings.iris.deadline, settings.wandb.deadline)
+    asked = (settings.slack, settings.github, settings.iris, settings.finelog, settings.wandb)
+    return 4 * max(each.deadline for each in asked)
 
 
 def _show(probes: tuple[Probe, ...], *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""What the doctor asks of services: Slack, GitHub and Iris, and whether the people of each run can be reached there."""
+"""What the doctor asks of services: Slack, GitHub, Iris, Finelog, W&B, and whether people can be reached there."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -15,16 +15,29 @@ from bot.errors import ServiceError
 from bot.model.contract import Contract
 from bot.model.durations import say_duration
 from bot.model.person import Actor, Person, Platform
-from bot.model.reading import Known, Unknown
+from bot.model.reading import Gap, Known, Unknown
 from bot.model.tracker import TrackerRunState
-from bot.settings import GitHubSettings, IrisSettings, Settings, SlackSettings, WandbSettings
+from bot.settings import FinelogSettings, GitHubSettings, IrisSettings, Settings, SlackSettings, WandbSettings
 from bot.sources.chosen import is_tracked
+from bot.sources.finelog.source import FinelogSource
 from bot.sources.iris.client_age import MAY_SUBMIT_FOR, client_build_date, client_words
 from bot.sources.iris.failure import NoVerbError
 from bot.sources.iris.source import IrisOrchestrator
 from bot.sources.wandb.source import WandbSource
 
 _UPGRADE = "upgrade marin-iris where the submit command runs"
+
+_FINELOG_THERE = (
+    "see that Finelog runs, and that [finelog] url is right (without one it is asked behind the controller)"
+)
+_FINELOG_FIX = {
+    Gap.NOT_CONFIGURED: "pip install hero-bot[finelog]",
+    Gap.REFUSED: "correct [finelog] url or token",
+    Gap.UNREACHABLE: _FINELOG_THERE,
+    Gap.TIMEOUT: _FINELOG_THERE,
+    Gap.UNRECOGNISED: "correct [finelog] url; one that has just started lacks its tables for a minute, and one that is "
+    "newer than this Hero needs a newer Hero",
+}
 
 
 async def probe_slack(settings: SlackSettings) -> tuple[Probe, ...]:
@@ -62,6 +75,34 @@ async def probe_iris(settings: IrisSettings, contracts: tuple[Contract, ...], cl
         *(_ask_age(words, directory, settings, clock) for words, directory in _clients(settings, runs)),
     )
     return (controller, *ages)
+
+
+async def probe_finelog(settings: FinelogSettings, contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:
+    """Ask Finelog which of its tables for training metrics it has.
+
+    Args:
+        settings: ``Settings.finelog_in_use``.
+        contracts: of the runs.
+        clock: for the moment of the answer.
+    """
+    if settings.url is None:
+        runs = ", ".join(each.run_id for each in contracts if each.orchestrator.kind == "iris")
+        if not runs:
+            return (good("finelog", "not configured"),)
+        detail = f"no address, so the figures and signs of life of {runs} are not read there"
+        return (good("finelog", detail, "set [iris] controller_url or [finelog] url"),)
+    source = FinelogSource(settings, clock)
+    try:
+        found = await source.tables()
+    finally:
+        await source.close()
+    match found:
+        case Unknown(reason=reason, detail=detail):
+            return (
+                bad("finelog", f"{settings.url}: {detail}", _FINELOG_FIX.get(reason, "report it, with what was seen")),
+            )
+        case Known(value=tables):
+            return (good("finelog", f"{settings.url} holds training metrics in {', '.join(tables)}"),)
 
 
 async def probe_wandb(settings: WandbSettings, contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:

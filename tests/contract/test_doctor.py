@@ -1,12 +1,15 @@
-"""``hero doctor`` against Slack, GitHub and Iris: what is well is said to be, and what is not comes with its fix."""
+"""``hero doctor`` against every service: what is well is said to be, and what is not comes with its fix."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import httpx
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import TestServer
 from pydantic import SecretStr
 
 from bot.clock import SystemClock
@@ -14,11 +17,12 @@ from bot.commands.doctor import diagnose, settings_in_use, show_diagnosis
 from bot.commands.exits import Exit
 from bot.commands.own_probes import probe_checkpoints, probe_database, probe_heartbeat
 from bot.commands.probing import Probe, ask_all
-from bot.commands.service_probes import judge_age, probe_iris
+from bot.commands.service_probes import judge_age, probe_finelog, probe_iris
 from bot.model.value import PersonName
 from bot.redaction import Redactor
 from bot.settings import (
     BotSettings,
+    FinelogSettings,
     GitHubSettings,
     HeartbeatSettings,
     IrisSettings,
@@ -29,6 +33,7 @@ from bot.settings import (
 )
 from bot.store.store import Store
 from tests.fakes.clock import START
+from tests.fakes.finelog import finelog_server
 from tests.fakes.github import FakeGitHub
 from tests.fakes.iris_cluster import IrisCluster, iris_program
 from tests.fakes.slack import FakeSlack
@@ -94,7 +99,7 @@ async def test_all_that_is_well_is_said_to_be(settings: Settings) -> None:
     assert set(probes) >= {
         *("configuration", "database", "contracts", "ada on slack", "ada on github"),
         *("slack token", "slack scopes", "slack app token", "slack channel"),
-        *("github token", "github repository", "github issues", "checkpoints my-run", "iris", "heartbeat"),
+        *("github token", "github repository", "github issues", "checkpoints my-run", "iris", "finelog", "heartbeat"),
     }
 
 
@@ -112,7 +117,7 @@ async def test_each_thing_that_is_wrong_comes_with_its_fix(
 
     bad = {name: probe for name, probe in probes.items() if not probe.ok}
     assert set(bad) == {
-        *("ada on slack", "ada on github", "slack channel", "iris controller", "iris client"),
+        *("ada on slack", "ada on github", "slack channel", "iris controller", "iris client", "finelog"),
         *("contract other", "contract third"),
     }
     assert "/invite @hero" in bad["slack channel"].fix
@@ -225,6 +230,57 @@ async def test_a_real_controller_answers_and_the_real_client_tells_its_age(iris_
 
     assert (controller.connection, controller.ok) == ("iris controller", True)
     assert "days old" in client.detail
+
+
+async def test_a_real_finelog_says_which_tables_it_has_and_what_is_missing_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with finelog_server(tmp_path) as running:
+        settings = FinelogSettings(url=running.url, deadline=timedelta(seconds=20))
+        (well,) = await probe_finelog(settings, (), CLOCK)
+        monkeypatch.setitem(sys.modules, "pyarrow", None)
+        (undecoded,) = await probe_finelog(settings, (), CLOCK)
+
+    assert well.ok, well
+    assert f"{running.url} holds training metrics in levanter.metrics" in well.detail
+    assert not undecoded.ok
+    assert undecoded.fix == "pip install hero-bot[finelog]"
+
+
+@pytest.mark.parametrize(
+    ("status", "answer", "seen", "fix"),
+    [
+        (200, {"namespaces": [{"namespace": "log"}]}, "there are: log", "needs a newer Hero"),
+        (200, {"jobs": []}, "this is no Finelog that Hero knows", "correct [finelog] url"),
+        (401, {}, "a login stands before it", "[finelog] url or token"),
+        (404, {}, "there is no Finelog at this address", "correct [finelog] url"),
+        (503, {}, "HTTP 503", "see that Finelog runs"),
+    ],
+)
+async def test_a_finelog_that_is_none_or_strange_comes_with_its_fix(
+    status: int, answer: dict[str, object], seen: str, fix: str
+) -> None:
+    async def say(_: web.Request) -> web.Response:
+        return web.json_response(answer, status=status)
+
+    app = web.Application()
+    app.router.add_post("/finelog.stats.StatsService/ListNamespaces", say)
+    async with TestServer(app) as server:
+        (found,) = await probe_finelog(FinelogSettings(url=str(server.make_url("/"))), (), CLOCK)
+
+    assert not found.ok
+    assert seen in found.detail
+    assert fix in found.fix
+
+
+async def test_an_iris_run_without_an_address_of_finelog_is_a_note_and_no_fault() -> None:
+    run = contract()
+
+    (noted,) = await probe_finelog(FinelogSettings(), (run,), CLOCK)
+
+    assert noted.ok
+    assert run.run_id in noted.detail
+    assert "[finelog] url" in noted.fix
 
 
 @pytest.mark.parametrize(("days", "ok", "warns"), [(9, True, False), (10, True, True), (14, False, True)])

@@ -69,6 +69,16 @@ class FinelogSource:
             return self._unknown(error)
         return Known(value=found, at=self._clock.now())
 
+    async def tables(self) -> Reading[tuple[str, ...]]:
+        """Ask which tables for training metrics there are, and see that an answer with rows can be decoded here."""
+        try:
+            rpc = self._asked()
+            found = parse_namespaces(await rpc.namespaces())
+            await rpc.rows("SELECT 1 AS one")
+        except ServiceError as error:
+            return self._unknown(error)
+        return Known(value=tuple(table.name for table in found), at=self._clock.now())
+
     async def _signs(self, contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Telemetry:
         rpc = self._asked()
         executions = executions_of(jobs)
