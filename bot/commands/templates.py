@@ -44,6 +44,12 @@ _EXAMPLES: Mapping[str, object] = {
     "wandb.entity": "ENTITY",
     "wandb.project": "PROJECT",
     "wandb.api_key_file": "secrets/wandb-key",
+    "kubernetes.api_url": "https://10.0.0.1:6443",
+    "kubernetes.token_file": "secrets/kubernetes-token",
+    "kubernetes.ca_file": "secrets/kubernetes-ca.pem",
+    "kubernetes.kubeconfig": "secrets/kubeconfig",
+    "kubernetes.context": "CONTEXT",
+    "kubernetes.namespace": "iris",
     "heartbeat.url": "https://hc-ping.com/UUID",
     f"people.{PERSON}.slack": "U0123456789",
     f"people.{PERSON}.discord": "80351110224678912",
@@ -87,6 +93,7 @@ _EXAMPLES: Mapping[str, object] = {
     "milestones.every": 10_000,
     "milestones.steps": [1000, 5000],
     "metrics.file": "out/metrics.jsonl",
+    "config.file": "{output_root}/config.yaml",
 }
 """What is shown for a key without a default."""
 

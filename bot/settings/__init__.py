@@ -9,7 +9,7 @@ from bot.settings.loading import load_settings
 from bot.settings.own import BotSettings, HeartbeatSettings
 from bot.settings.people import GitHubSettings, PersonSettings, SlackSettings
 from bot.settings.section import Section, ServiceSection
-from bot.settings.services import FinelogSettings, IrisSettings, WandbSettings
+from bot.settings.services import FinelogSettings, IrisSettings, KubernetesSettings, WandbSettings
 from bot.settings.tree import Settings
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "GitHubSettings",
     "HeartbeatSettings",
     "IrisSettings",
+    "KubernetesSettings",
     "PersonSettings",
     "Section",
     "ServiceSection",

@@ -1,4 +1,4 @@
-"""The tables about what is read of a run: orchestrators, trackers, telemetry."""
+"""The tables about what is read of a run: orchestrators, trackers, telemetry, clusters."""
 
 from datetime import timedelta
 from pathlib import Path
@@ -70,3 +70,49 @@ class WandbSettings(ServiceSection):
 
     api_key_file: Path | None = None
     """A file that holds the key and nothing else."""
+
+
+class KubernetesSettings(ServiceSection):
+    """``[kubernetes]``: the cluster that Iris puts its pods into, asked read-only as a further witness.
+
+    The first that is set of ``api_url``, ``kubeconfig`` and ``in_cluster`` says how it is reached; without any it is not
+    asked. The account needs nothing but ``list`` on pods in the namespace.
+    """
+
+    api_url: str | None = None
+    """http(s) address of the API server, or of a ``kubectl proxy`` on this machine."""
+
+    token: SecretStr | None = None
+    """Sent as a bearer token to ``api_url``."""
+
+    token_file: Path | None = None
+    """A file that holds the token; read anew for each question, since such tokens rotate."""
+
+    ca_file: Path | None = None
+    """The authority that signed the certificate of ``api_url``, as PEM; without it the system's are trusted."""
+
+    kubeconfig: Path | None = None
+    """A kubeconfig: its server, authority and token or client certificate are used; exec plugins are not run."""
+
+    context: str | None = None
+    """Which context of ``kubeconfig``; without it the file's current one."""
+
+    in_cluster: bool = False
+    """Whether Hero runs in a pod of that cluster and asks with its service account."""
+
+    namespace: str | None = None
+    """Where the pods are; without it that of the context or of the service account, else ``iris``."""
+
+    selector: str = "iris.managed=true,iris.runtime=iris-kubernetes"
+    """Which pods are listed, as a label selector. Iris' own labels."""
+
+    task_annotation: str = "iris.task_id"
+    """The annotation that holds a task's whole id, ``/USER/JOB/0``; where it is missing, the variable ``IRIS_TASK_ID``
+    of the task's container counts. The label of the same name is cut and rewritten, and never believed."""
+
+    attempt_label: str = "iris.attempt_id"
+    """The label that holds the number of the attempt."""
+
+    @property
+    def is_set(self) -> bool:
+        return self.api_url is not None or self.kubeconfig is not None or self.in_cluster

@@ -8,7 +8,7 @@ from bot.model.person import Person
 from bot.model.value import PersonName
 from bot.settings.own import BotSettings, HeartbeatSettings
 from bot.settings.people import GitHubSettings, PersonSettings, SlackSettings
-from bot.settings.services import FinelogSettings, IrisSettings, WandbSettings
+from bot.settings.services import FinelogSettings, IrisSettings, KubernetesSettings, WandbSettings
 
 SECRETS: Mapping[str, tuple[str, ...]] = {
     "slack": ("bot_token", "app_token", "signing_secret"),
@@ -16,6 +16,7 @@ SECRETS: Mapping[str, tuple[str, ...]] = {
     "iris": ("token",),
     "finelog": ("token",),
     "wandb": ("api_key",),
+    "kubernetes": ("token",),
 }
 """Which keys of which tables are secrets: never in the TOML, always in the redactor."""
 
@@ -39,6 +40,7 @@ class Settings(BaseSettings):
     iris: IrisSettings = IrisSettings()
     finelog: FinelogSettings = FinelogSettings()
     wandb: WandbSettings = WandbSettings()
+    kubernetes: KubernetesSettings = KubernetesSettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     console: bool = False
     """Whether the conversation is also held in the terminal that Hero runs in; it is in any case when neither Slack nor
