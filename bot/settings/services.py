@@ -75,8 +75,8 @@ class WandbSettings(ServiceSection):
 class KubernetesSettings(ServiceSection):
     """``[kubernetes]``: the cluster that Iris puts its pods into, asked read-only as a further witness.
 
-    The first that is set of ``api_url``, ``kubeconfig`` and ``in_cluster`` says how it is reached; without any it is not
-    asked. The account needs nothing but ``list`` on pods in the namespace.
+    The first that is set of ``api_url``, ``kubeconfig`` and ``in_cluster`` says how it is reached; without any it is
+    not asked. The account needs nothing but ``list`` on pods in the namespace.
     """
 
     api_url: str | None = None

@@ -82,6 +82,8 @@ def test_every_line_of_the_written_settings_may_be_taken_into_use(written: Path)
         *("iris.controller_url", "iris.config", "iris.cluster", "iris.token", "iris.token_file"),
         *("finelog.url", "finelog.token", "finelog.token_file"),
         *("wandb.entity", "wandb.project", "wandb.api_key", "wandb.api_key_file"),
+        *(f"kubernetes.{key}" for key in ("api_url", "token", "token_file", "ca_file", "kubeconfig", "context")),
+        "kubernetes.namespace",
     }
     assert differences(settings, Settings()) - {"bot.database", "bot.runs", "people.alice"} == meant_as_examples
     assert all(value is not None for value in settings.people["alice"].model_dump().values())  # type: ignore[index]  # PersonName
