@@ -43,6 +43,7 @@ from handlers.checked import decide_checked
 from handlers.command import Question, answer_command, changes_something
 from handlers.context import Context, Rules
 from handlers.outcome import decide_outcome, voided_request
+from handlers.recorded import recorded, recorded_without_contract
 from handlers.reply import awaits_its_request, decide_pressed, decide_said, decide_unsaid
 from handlers.terminal import NotMeant, named_request, remind_at_start, say_instead, which_run
 from handlers.timers import decide_time_passed
@@ -251,7 +252,7 @@ class Dispatcher:
                 decision = decide_pressed(record, payload, event.standing, context, at)
             case Unsaid():
                 decision = decide_unsaid(record, payload, context, at)
-        await self._commit(tx, decision, run_id, at)
+        await self._commit(tx, self._recorded(record, decision, context, at), run_id, at)
         is_over = any(action.state is not ActionState.GRANTED for action in decision.actions)
         return run_id if is_over else None
 
@@ -290,7 +291,11 @@ class Dispatcher:
         )
         answered = answer_command(question)
         decision = answered.decision.model_copy(update={"tell": (*answered.decision.tell, answered.telling)})
-        await tx.apply(decision, answered.run_id, at)
+        about = answered.run_id
+        if about is not None and about in contexts:
+            record = next(each for each in shown if each.run_id == about)
+            decision = self._recorded(record, decision, contexts[about], at)
+        await tx.apply(decision, about, at)
         return answered.check_now
 
     # What Hero itself notices
@@ -323,6 +328,7 @@ class Dispatcher:
                 make_plan=self._planner(contract),
                 shape=shape_of(contract, self._redactor),
             )
+            decision = self._recorded(record, decision, self._context(contract), event.snapshot.at, event.snapshot)
             await tx.apply(decision, event.run_id, event.snapshot.at)
 
     def _planner(self, contract: Contract) -> Callable[[Snapshot, Record], RelaunchPlan | NoPlan]:
@@ -360,11 +366,13 @@ class Dispatcher:
         """Return what follows from an action; called by the executor inside its own transaction."""
         contract = self._contracts.load(action.run_id)
         if isinstance(contract, BadContract):
-            return self._action_without_contract(record, action, contract, at)
+            return recorded_without_contract(record, self._action_without_contract(record, action, contract, at))
         if action.state is not ActionState.GRANTED:
             self._check_soon(action.run_id)
         shape = shape_of(contract, self._redactor)
-        return decide_outcome(record, action, self._context(contract), at, shape=shape)
+        context = self._context(contract)
+        decision = decide_outcome(record, action, context, at, shape=shape)
+        return self._recorded(record, decision, context, at)
 
     def _action_without_contract(self, record: Record, action: Action, bad: BadContract, at: datetime) -> Decision:
         """Keep the action and say its end; without the contract there is no more to be said of the run."""
@@ -391,9 +399,10 @@ class Dispatcher:
                 continue
             async with self._store.transaction(self._lease()) as tx:
                 record = await tx.record(run_id)
-                decision = decide_time_passed(record, self._context(contract), at, since=self._since)
+                context = self._context(contract)
+                decision = decide_time_passed(record, context, at, since=self._since)
                 if decision != Decision():
-                    await tx.apply(decision, run_id, at)
+                    await tx.apply(self._recorded(record, decision, context, at), run_id, at)
 
     async def delivery_failed(self, delivery: Delivery, outcome: Never) -> None:
         """Bring a message that a channel can't take to people through the other channels."""
@@ -435,6 +444,13 @@ class Dispatcher:
         # An issue belongs to a run; what is about no run goes where people talk, and to GitHub only when that is all.
         talk = tuple(name for name in self._channels if name is not ChannelName.GITHUB)
         return Telling(update=update, key=f"notice/{key}", channels=talk or tuple(self._channels))
+
+    def _recorded(
+        self, record: Record, decision: Decision, context: Context, at: datetime, seen: Snapshot | None = None
+    ) -> Decision:
+        """Return the decision with what it adds to the run's record."""
+        shape = shape_of(context.contract, self._redactor)
+        return recorded(record, decision, context, at, shape=shape, seen=seen)
 
     def _context(self, contract: Contract) -> Context:
         return Context(contract=contract, people=self._people, channels=tuple(self._channels), rules=self._rules)

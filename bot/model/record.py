@@ -2,6 +2,7 @@
 
 from bot.model.action import Action
 from bot.model.audit import AuditEntry
+from bot.model.chronicle import Happening
 from bot.model.delivery import ChannelName, Posted, Target
 from bot.model.history import VerdictChange
 from bot.model.incident import Incident
@@ -77,3 +78,5 @@ class Decision(Value):
     verdicts: tuple[VerdictChange, ...] = ()
     tell: tuple[Telling, ...] = ()
     audit: tuple[AuditEntry, ...] = ()
+    happened: tuple[Happening, ...] = ()
+    """What is added to the run's record."""

@@ -87,5 +87,12 @@ class Run(Value):
     """The last milestone that was told."""
     blocked_reason: str = ""
     is_paused: bool = False
+    promised: dict[str, str] = {}
+    """The contract as it was last put on record, field by field, secrets scrubbed."""
+    tracker_url: str = ""
+    """Where the tracker showed the run when it was last seen there."""
+    tracker_name: str = ""
+    tracker_digest: str = ""
+    """SHA-256 of that address as it was read, to tell another one from the same."""
     relaunch_wanted_by: str = ""
     """Who asked for a relaunch by command; the next check puts the plan to the DRI."""

@@ -82,3 +82,12 @@ def say_command(words: tuple[str, ...]) -> str:
 def say_time(at: datetime, timezone: str) -> str:
     """``2026-11-29 03:00 UTC`` in the reader's zone."""
     return at.astimezone(ZoneInfo(timezone)).strftime("%Y-%m-%d %H:%M %Z")
+
+
+def say_bytes(count: float) -> str:
+    """``1.2 TiB``: three digits at most, in powers of 1024, so that it compares with what storage tools show."""
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1000:  # noqa: PLR2004 - above it the next unit is shorter
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"  # noqa: PLR2004
+        count /= 1024
+    return f"{count:.1f} PiB"

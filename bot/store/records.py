@@ -119,7 +119,9 @@ async def save(connection: AsyncConnection, decision: Decision, run_id: RunId | 
         *decision.requests,
         *decision.actions,
     )
-    for touched in {part.run_id for part in parts} | ({run_id} if run_id and decision.memories else set()):
+    for touched in {part.run_id for part in parts} | (
+        {run_id} if run_id and (decision.memories or decision.happened) else set()
+    ):
         await _know_run(connection, touched, redactor)
     for instance in decision.instances:
         row = {"run_id": instance.run_id, "number": instance.number, "value": to_json(instance, redactor)}

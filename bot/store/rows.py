@@ -21,7 +21,7 @@ from bot.model.verdict import Fail
 from bot.redaction import Redactor
 
 _TEXTS: dict[type[Value], tuple[str, ...]] = {
-    Run: ("gaps", "blocked_reason"),
+    Run: ("gaps", "blocked_reason", "tracker_url", "tracker_name"),
     Instance: ("command",),
     Request: ("reason", "note", "decided_via"),
     Action: ("records", "noted", "submit_failure"),

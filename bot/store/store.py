@@ -23,6 +23,7 @@ from bot.clock import Clock
 from bot.errors import ConfigurationError, LeaseLostError, StoreError
 from bot.model.action import Action
 from bot.model.audit import AuditEntry
+from bot.model.chronicle import Entry
 from bot.model.delivery import ChannelName, Delivery, Posted, SendOutcome
 from bot.model.event import Inbound, InboxEvent
 from bot.model.history import VerdictChange
@@ -30,7 +31,7 @@ from bot.model.record import Record
 from bot.model.run import Run
 from bot.model.value import RunId
 from bot.redaction import Redactor
-from bot.store import inbox, leases, ledger, outbox, records
+from bot.store import chronicle, inbox, leases, ledger, outbox, records
 from bot.store.bells import Bell
 from bot.store.engine import BUSY_TIMEOUT, open_engine, reading, writing
 from bot.store.file import DatabaseFile
@@ -320,6 +321,11 @@ class Store:
         """Return the roots of all runs' conversations in the channel."""
         async with self._read() as connection:
             return await ledger.threads(connection, channel)
+
+    async def chronicle(self, run_id: RunId) -> tuple[Entry, ...]:
+        """Return the run's record, oldest entry first."""
+        async with self._read() as connection:
+            return await chronicle.read(connection, run_id)
 
     async def save_posted(self, posted: Posted) -> None:
         """Remember a message by its slot; replaces what was remembered there."""

@@ -213,3 +213,16 @@ audit = Table(
     sqlite_autoincrement=True,
 )
 """Append-only: triggers made by the first migration abort every change and removal."""
+
+chronicle = Table(
+    "chronicle",
+    metadata,
+    Column("run_id", ForeignKey("runs.run_id"), primary_key=True),
+    Column("seq", Integer, primary_key=True, autoincrement=False),
+    Column("at", String, nullable=False),
+    Column("kind", String, nullable=False),
+    Column("payload", Text, nullable=False),
+    Column("prev", String, nullable=False),
+    Column("hash", String, nullable=False),
+)
+"""The records of runs: append-only as ``audit``, and hash-chained. Texts, since the hash covers what is stored."""

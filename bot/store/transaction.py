@@ -15,7 +15,7 @@ from bot.model.plan import Request
 from bot.model.record import Decision, Record
 from bot.model.value import RunId
 from bot.redaction import Redactor
-from bot.store import inbox, ledger, outbox, records
+from bot.store import chronicle, inbox, ledger, outbox, records
 from bot.store.engine import translated
 
 
@@ -63,6 +63,8 @@ class Transaction:
         """
         with self._whole():
             self.has_actions |= await records.save(self._connection, decision, run_id, self._redactor)
+            if run_id is not None:
+                await chronicle.append(self._connection, run_id, decision.happened, at, self._redactor)
             for telling in decision.tell:
                 self.has_deliveries |= await outbox.fill(self._connection, telling, at, self._redactor)
 

@@ -1,0 +1,246 @@
+"""What a decision adds to the run's record, found by comparing the run before it with what it changes. Pure.
+
+Whichever handler decides, the dispatcher passes its decision through here before it commits it: so nothing material
+happens to a run without its entry, and the entry is in the same transaction (law 4).
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from bot.model.action import Action, ActionState, Done, Refused, StepName
+from bot.model.chronicle import (
+    ActionEnded,
+    Asked,
+    Completed,
+    ContractChanged,
+    Decided,
+    Failed,
+    HandedOver,
+    Happening,
+    Launched,
+    MilestoneReached,
+    Recovered,
+    RetentionChanged,
+    StepEnded,
+    TrackerSeen,
+    canonical,
+)
+from bot.model.contract import RunKind
+from bot.model.delivery import ChannelName
+from bot.model.incident import Incident
+from bot.model.plan import RelaunchPlan, RequestState
+from bot.model.reading import Known
+from bot.model.record import Decision, Record, Telling
+from bot.model.run import Run, RunState
+from bot.model.snapshot import Snapshot
+from bot.model.tracker import TrackerState
+from bot.model.update import UpdateKind
+from bot.model.verdict import Severity
+from handlers import tellings
+from handlers.context import Context
+from handlers.promises import PEOPLE, RETENTION, changes_of, launch_facts, promise_of
+
+RECORD_SLOT = "record"
+"""The slot of the record in the body of the run's issue."""
+
+_JOB_ENDED = "job.ended"
+_SEEN_ONLY = frozenset({StepName.VERIFY, StepName.CONFIRM, StepName.STABILISE})
+"""Steps that change nothing: their success is no news, their refusal is."""
+
+
+def recorded(
+    before: Record,
+    decision: Decision,
+    context: Context,
+    at: datetime,
+    *,
+    shape: Mapping[str, str],
+    seen: Snapshot | None = None,
+) -> Decision:
+    """Return the decision with what it adds to the record, and with the telling that keeps the issue's body current.
+
+    Args:
+        before: the run as this transaction read it.
+        decision: of any handler, about this run.
+        context: the run's contract and channels.
+        at: when it was decided.
+        shape: the contract's launch-shaping fields, secrets scrubbed.
+        seen: what was read, when the decision follows from a check.
+    """
+    run = decision.run
+    happened = [
+        *_launches(before, decision, context, seen),
+        *_incidents(before, decision),
+        *_requests(before, decision),
+        *_actions(before, decision),
+        *_arrivals(before, decision),
+    ]
+    if seen is not None and run is not None:
+        promised = promise_of(context.contract, shape)
+        happened += _contract(before.run.promised, promised)
+        run = run.model_copy(update={"promised": promised})
+        if isinstance(seen.tracker, Known) and (tracker := _another_address(run, seen.tracker.value)) is not None:
+            happened.append(TrackerSeen(url=tracker.url, id=tracker.id, name=tracker.name))
+            known = {"tracker_url": tracker.url, "tracker_name": tracker.name, "tracker_digest": _sha256(tracker.url)}
+            run = run.model_copy(update=known)
+    whole = (*decision.happened, *happened)
+    told = (_keep_record(context, before, whole, at),) if whole and _has_issue(context) else ()
+    return decision.model_copy(update={"run": run, "happened": whole, "tell": (*decision.tell, *told)})
+
+
+def recorded_without_contract(before: Record, decision: Decision) -> Decision:
+    """As ``recorded`` while the contract cannot be used: requests and actions go on record all the same."""
+    happened = (*decision.happened, *_requests(before, decision), *_actions(before, decision))
+    return decision.model_copy(update={"happened": happened})
+
+
+def _launches(before: Record, decision: Decision, context: Context, seen: Snapshot | None) -> Iterator[Happening]:
+    """A new instance; and at the first look with a record, those that were launched before there was one."""
+    known = {each.number for each in before.instances}
+    fresh = [each for each in decision.instances if each.number not in known]
+    older = before.instances if seen is not None and not before.run.promised else ()
+    for instance in (*older, *fresh):
+        yield Launched(
+            instance=instance.number,
+            job_id=instance.job_id,
+            is_by_hero=bool(instance.command),
+            facts=launch_facts(instance, context.contract, seen if instance in fresh else None),
+        )
+
+
+def _incidents(before: Record, decision: Decision) -> Iterator[Happening]:
+    on_record = {each.number for each in before.incidents if _is_failure(each)}
+    for incident in decision.incidents:
+        if _is_failure(incident) and incident.number not in on_record:
+            finding = incident.finding
+            yield Failed(
+                incident=incident.number,
+                check=incident.check,
+                severity=finding.severity,
+                summary=finding.summary,
+                step=finding.since_step,
+                crash=finding.crash.crash_class if finding.crash else None,
+            )
+        if incident.is_resolved and incident.number in on_record:
+            yield Recovered(incident=incident.number, check=incident.check)
+
+
+def _is_failure(incident: Incident) -> bool:
+    is_grave = incident.finding.severity is Severity.CRITICAL or incident.check == _JOB_ENDED
+    return is_grave and incident.is_open and incident.is_told
+
+
+def _requests(before: Record, decision: Decision) -> Iterator[Happening]:
+    states = {each.number: each.state for each in before.requests}
+    for request in decision.requests:
+        if request.number not in states:
+            yield Asked(
+                request=request.number,
+                plan=request.plan.kind,
+                digest=request.digest,
+                dri=request.dri,
+                reason=request.reason,
+            )
+        if request.state is not RequestState.OPEN and request.state is not states.get(request.number):
+            yield Decided(
+                request=request.number,
+                outcome=request.state,
+                digest=request.digest,
+                by=request.decided_by,
+                via=request.decided_via,
+                note=request.note,
+            )
+
+
+def _actions(before: Record, decision: Decision) -> Iterator[Happening]:
+    known = {each.number: each for each in before.actions}
+    for action in decision.actions:
+        earlier = known.get(action.number)
+        yield from _steps(earlier, action)
+        if action.state is not ActionState.GRANTED and (earlier is None or earlier.state is ActionState.GRANTED):
+            plan = action.plan
+            resumed = plan.resume_from if isinstance(plan, RelaunchPlan) else None
+            yield ActionEnded(
+                action=action.number,
+                request=action.grant.request,
+                plan=plan.kind,
+                outcome=action.state,
+                job_id=plan.job_id if isinstance(plan, RelaunchPlan) else None,
+                from_step=resumed.step if resumed else None,
+                detail=action.noted,
+            )
+
+
+def _steps(earlier: Action | None, action: Action) -> Iterator[Happening]:
+    ended = {(each.step, each.intent_at) for each in earlier.records if each.outcome} if earlier else set()
+    for record in action.records:
+        if (record.step, record.intent_at) in ended:
+            continue
+        match record.outcome:
+            case Done(detail=detail) if record.step not in _SEEN_ONLY:
+                yield StepEnded(action=action.number, step=record.step, outcome="done", detail=detail)
+            case Refused(detail=detail):
+                yield StepEnded(action=action.number, step=record.step, outcome="refused", detail=detail)
+            case _:
+                pass
+
+
+def _arrivals(before: Record, decision: Decision) -> Iterator[Happening]:
+    run = decision.run
+    if run is None:
+        return
+    milestone = run.milestone_step
+    if milestone is not None and any(each.update.kind is UpdateKind.MILESTONE for each in decision.tell):
+        yield MilestoneReached(step=milestone, checkpoint_step=run.progress.checkpoint_step)
+    if run.state is RunState.COMPLETED and before.run.state is not RunState.COMPLETED:
+        steps = (run.progress.step, run.progress.checkpoint_step)
+        newest = max((step for step in steps if step is not None), default=None)
+        yield Completed(step=newest, final_step=_final_step(decision))
+
+
+def _final_step(decision: Decision) -> int | None:
+    standings = (each.update.standing for each in decision.tell)
+    return next((each.final_step for each in standings if each is not None), None)
+
+
+def _contract(before: Mapping[str, str], now: Mapping[str, str]) -> Iterator[Happening]:
+    if not before:
+        return
+    others = tuple(name for name in sorted({*before, *now}) if name not in (*PEOPLE, *RETENTION))
+    if changes := changes_of(before, now, RETENTION):
+        yield RetentionChanged(changes=changes)
+    if changes := changes_of(before, now, PEOPLE):
+        yield HandedOver(changes=changes)
+    if changes := changes_of(before, now, others):
+        yield ContractChanged(changes=changes)
+
+
+def _another_address(run: Run, tracker: TrackerState) -> TrackerState | None:
+    return tracker if tracker.url and _sha256(tracker.url) != run.tracker_digest else None
+
+
+def _sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _has_issue(context: Context) -> bool:
+    """Whether the record stands in an issue: a bounded diagnostic has none, unless its contract names one."""
+    contract = context.contract
+    is_kept = contract.effective_kind is RunKind.PRODUCTION or contract.channels.github_issue is not None
+    return is_kept and ChannelName.GITHUB in context.channels
+
+
+def _keep_record(context: Context, record: Record, happened: tuple[Happening, ...], at: datetime) -> Telling:
+    """Ask for the issue's body to be brought up to date; the channel reads the record itself, as it is by then."""
+    content = hashlib.sha256(canonical([each.model_dump(mode="json") for each in happened]).encode()).hexdigest()
+    telling = tellings.tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.LIVE_STATUS,
+        key=f"record/{at.isoformat()}/{content[:12]}",
+        headline="the record of this run has grown",
+        slot=RECORD_SLOT,
+    )
+    return telling.model_copy(update={"channels": (ChannelName.GITHUB,)})
