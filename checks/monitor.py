@@ -42,7 +42,7 @@ def stale(seen: Snapshot, contract: Contract, limits: StaleThresholds, memory: S
     asked = {
         source: reading
         for source, reading in readings.items()
-        if not (isinstance(reading, Unknown) and reading.reason is Gap.NOT_CONFIGURED)
+        if not (isinstance(reading, Unknown) and reading.reason in {Gap.NOT_CONFIGURED, Gap.NOT_YET})
     }
     slept = seen.at - memory.looked_at if memory.looked_at else timedelta()
     dark = {

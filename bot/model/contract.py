@@ -11,10 +11,14 @@ from pydantic import ConfigDict, Field, StringConstraints, field_validator, mode
 
 from bot.model.durations import Duration
 from bot.model.figures import FURTHER
+from bot.model.launched import WORDS
 from bot.model.value import JobId, PersonName, RunId, Value
+from bot.model.wording import nearest
 
 RUN_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
 SLACK_THREAD_PATTERN = r"^([A-Z0-9]{1,32}:)?[0-9]{10}\.[0-9]{6}$"
+GIT_NAME_PATTERN = r"^[A-Za-z0-9_][A-Za-z0-9._/+-]{0,199}$"
+"""Of remotes and branches: nothing that git would take for an option, an address or a pattern."""
 PRODUCTION_FLOPS = 1e22
 """The procedure's guideline: above it a run is production (manage-hero-run, "Use this skill only when")."""
 
@@ -24,6 +28,7 @@ _NOT_SHAPING = (
     "thresholds",
     "milestones",
     "metrics",
+    "code",
     "config",
     "deputies",
     "owner",
@@ -180,23 +185,41 @@ class MetricsContract(Part):
 class CodeContract(Part):
     """Which line of development the run's source has to be on."""
 
-    remote: str = "origin"
-    """The git remote that is fetched."""
-    branch: str = "main"
+    remote: Annotated[str, StringConstraints(pattern=GIT_NAME_PATTERN)] = "origin"
+    """The git remote that is fetched, by its name."""
+    branch: Annotated[str, StringConstraints(pattern=GIT_NAME_PATTERN)] = "main"
     """The branch of that remote that has to contain ``source_sha``."""
+    harmless: tuple[str, ...] = Field(default=(), examples=[["/experiments/other/"]])
+    """Globs of further paths that cannot change what this run trains, e.g. of unrelated experiments, read as in a
+    ``.gitignore``; added to ``[git] harmless`` of the settings. What the run itself writes never counts."""
 
 
 class ConfigContract(Part):
     """Where the configuration is that the trainer resolved at its start, and what it calls things there."""
 
-    file: str | None = None
+    file: str | None = Field(default=None, examples=["{output_root}/config.yaml"])
     """A JSON, YAML or TOML file, relative to ``checkout``, or an address; ``{output_root}`` and ``{run_id}`` are filled
-    in. Without it the tracker's copy is read, where there is one."""
+    in. The trainer writes it anew at each launch. Without it the tracker's copy is read, where there is one."""
     keys: dict[str, str] = {}
-    """The dotted keys of this run, by Hero's word: ``final_step``, ``batch_size``, ``seed``, ``optimizer``, ``mesh``,
-    ``precision``, ``data``, ``checkpoint_interval``, ``output_root``, ``step_watchdog``. Levanter's are known."""
+    """The dotted keys of this run, or beginnings of such, by Hero's word: ``final_step``, ``batch_size``, ``seed``,
+    ``optimizer``, ``mesh``, ``precision``, ``data``, ``checkpoint_interval``, ``initialize_from``, ``output_root``,
+    ``checkpoint_root``, ``temporary_checkpoint_root``, ``step_watchdog``, ``tracker``. Levanter's are known. A part
+    that holds a dot itself is quoted: ``model."lm.head"``."""
     intended: tuple[str, ...] = ()
     """Dotted keys, or beginnings of such, that may differ from the instance before: a change that was agreed on."""
+
+    @field_validator("keys")
+    @classmethod
+    def _are_words(cls, value: dict[str, str]) -> dict[str, str]:
+        for word, key in value.items():
+            if word not in WORDS:
+                fix = nearest(word, WORDS) or f"use one of {', '.join(WORDS)}"
+                msg = f"{word!r} is no word that Hero has for a configuration's value; {fix}"
+                raise ValueError(msg)
+            if not key.strip("."):
+                msg = f"{word} = {key!r}: name the dotted key, as in trainer.num_train_steps"
+                raise ValueError(msg)
+        return value
 
 
 class RetentionContract(Part):

@@ -27,6 +27,8 @@ class Gap(StrEnum):
     """Our own code failed; the traceback is in the log."""
     NOT_CONFIGURED = "not_configured"
     """Nobody told Hero where to look."""
+    NOT_YET = "not_yet"
+    """There is nothing to read yet, and that is in order: a job that has only begun has not written it."""
 
 
 class Known[T](Value):

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
+from bot.model.drift import ConfigShape
 from bot.model.value import JobId, RunId, Value
 
 
@@ -46,6 +47,8 @@ class Instance(Value):
     """SHA-256 over the contract's fields that shape training; tells what changed between two launches."""
     shape: dict[str, str] = {}
     """The contract's launch-shaping fields at that time, scrubbed, so that a later plan can say what changed."""
+    launched: ConfigShape | None = None
+    """What is remembered of the configuration that its trainer resolved; None until that was read."""
     from_step: int | None = None
     """The step of the checkpoint it was launched from; None when that is not known."""
     ended_at: AwareDatetime | None = None
@@ -62,6 +65,8 @@ class Progress(Value):
     checkpoint_step: int | None = None
     steps_per_s: float | None = None
     """Smoothed over the instance's recent checks."""
+    final_step: int | None = None
+    """By the launched configuration; counts, as inferred, where the contract names none."""
 
     def eta(self, final_step: int | None) -> timedelta | None:
         """Time left to the final step at the recent pace; None when either is unknown."""

@@ -118,12 +118,14 @@ class Snapshot(Value):
     pods: Reading[tuple[Pod, ...]] = Field(default_factory=_not_configured)
 
     def gaps(self) -> tuple[tuple[Source, Unknown], ...]:
-        """Return what could not be read; an optional source that nobody configured is no gap."""
+        """Return what could not be read; no gap is what is not there yet, or an optional source nobody configured."""
         readings = ((source, self.reading(source)) for source in Source)
         return tuple(
             (source, reading)
             for source, reading in readings
-            if isinstance(reading, Unknown) and not (source in OPTIONAL and reading.reason is Gap.NOT_CONFIGURED)
+            if isinstance(reading, Unknown)
+            and reading.reason is not Gap.NOT_YET
+            and not (source in OPTIONAL and reading.reason is Gap.NOT_CONFIGURED)
         )
 
     def reading(self, source: Source) -> Reading[object]:

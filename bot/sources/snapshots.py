@@ -192,6 +192,8 @@ class SnapshotReader:
         match reading:
             case Unknown(reason=Gap.NOT_CONFIGURED) if source in OPTIONAL:
                 pass
+            case Unknown(reason=Gap.NOT_YET):
+                pass
             case Unknown(reason=reason, detail=detail) if since is None:
                 self._dark[run_id, source] = reading.at
                 log.warning("source_went_dark", run_id=run_id, source=source, reason=reason, detail=detail)
