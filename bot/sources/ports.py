@@ -102,6 +102,9 @@ class ConfigSource(Protocol):
 class PodSource(Protocol):
     """Kubernetes, as a witness."""
 
-    async def pods(self, contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Reading[tuple[Pod, ...]]:
-        """List the pods of the run's job and its children; Known(()) only when the cluster answered so."""
+    async def pods(self, contract: Contract, job_id: JobId) -> Reading[tuple[Pod, ...]]:
+        """List the pods of a job's tasks and of those below it; Known(()) only when the cluster answered so.
+
+        The job is told by its id and not by what the orchestrator knows of it: pods may outlive their job.
+        """
         ...

@@ -93,10 +93,10 @@ class SnapshotReader:
             tracker = group.create_task(self._read_tracker(contract), name="tracker")
             code = group.create_task(self._read_code(contract), name="code")
             job_id = instance.job_id if instance else contract.orchestrator.job_id
+            pods = group.create_task(self.pods(contract, job_id), name="pods")
             jobs = await self._read_jobs(contract, job_id)
             since = _submitted_at(jobs, instance)
             telemetry = group.create_task(self._read_telemetry(contract, jobs), name="telemetry")
-            pods = group.create_task(self._read_pods(contract, jobs), name="pods")
             config = group.create_task(self._read_config(contract, jobs, tracker), name="config")
             lines = await self._read_log(contract, job_id, since)
             metrics = await self._guard(
@@ -141,10 +141,11 @@ class SnapshotReader:
             return self._absent("no source of launched configurations is configured")
         return await self._guard(contract, Source.CONFIG, self._config.config(contract, jobs, await tracker))
 
-    async def _read_pods(self, contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Reading[tuple[Pod, ...]]:
-        if self._pods is None:
-            return self._absent("no Kubernetes is configured")
-        return await self._guard(contract, Source.PODS, self._pods.pods(contract, jobs))
+    async def pods(self, contract: Contract, job_id: JobId | None) -> Reading[tuple[Pod, ...]]:
+        """Ask Kubernetes alone, as an action does that must know whether an old job's pods are gone."""
+        if self._pods is None or contract.orchestrator.kind != "iris" or job_id is None:
+            return self._absent("no Kubernetes is configured for this run")
+        return await self._guard(contract, Source.PODS, self._pods.pods(contract, job_id))
 
     def _absent(self, detail: str) -> Unknown:
         return Unknown(reason=Gap.NOT_CONFIGURED, detail=detail, at=self._clock.now())
