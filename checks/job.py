@@ -1,8 +1,11 @@
 """What can go wrong with the run's job as such: it ends, it disappears, or it exists twice."""
 
+from datetime import timedelta
+
 from bot.model.contract import Contract
 from bot.model.job import Job, JobState
 from bot.model.reading import Known, Unknown
+from bot.model.run import Instance
 from bot.model.snapshot import Snapshot, Source, newest_complete
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, Verdict
@@ -13,6 +16,9 @@ from checks.thresholds import NoMemory, NoThresholds
 
 ENDED_ID = CheckId("job.ended")
 DUPLICATE_ID = CheckId("job.duplicate")
+
+_TO_APPEAR = timedelta(minutes=10)
+"""How long a submitted job may take to be shown; until then whoever submitted it looks for it and tells."""
 
 VANISHED = "vanished"
 """The key of the finding that a job is gone that was not seen to end."""
@@ -80,6 +86,8 @@ def _gone(seen: Snapshot, memory: EndMemory) -> Verdict:
         return Fail(finding=memory.finding)
     if seen.instance.ended_at is not None:
         return NotApplicable(reason="the job ended before, and the orchestrator no longer lists it")
+    if seen.instance.submitted_at is None:
+        return _never_shown(seen, seen.instance)
     finding = Finding(
         check=ENDED_ID,
         key=VANISHED,
@@ -90,6 +98,22 @@ def _gone(seen: Snapshot, memory: EndMemory) -> Verdict:
         advice="Find out where it went before anything else: was it renamed, launched under another id, or lost by the "
         "controller? A relaunch while it still trains somewhere would make two writers of one output root.",
         since_step=memory.step,
+    )
+    return Fail(finding=finding)
+
+
+def _never_shown(seen: Snapshot, launch: Instance) -> Verdict:
+    """Judge a launch that Hero made and that no look has shown: it is not gone, it may never have been there."""
+    if seen.at - launch.launched_at < _TO_APPEAR:
+        return NotApplicable(reason=f"{launch.job_id} was submitted a moment ago and is not shown yet")
+    finding = Finding(
+        check=ENDED_ID,
+        key=VANISHED,
+        severity=Severity.CRITICAL,
+        summary=f"{launch.job_id} was submitted, and the orchestrator has never shown it",
+        evidence=(f"launched {launch.launched_at:%Y-%m-%d %H:%M} UTC", "the query succeeded and listed no job"),
+        advice="See what the submit command really does and to which cluster it submits: it ended well and printed "
+        "this id. A relaunch while the job trains somewhere else would make two writers of one output root.",
     )
     return Fail(finding=finding)
 

@@ -169,7 +169,11 @@ def _judge_beginning(seen: Snapshot, contract: Contract, limits: MismatchThresho
 
 def _is_of(launch: Instance, seen: Snapshot) -> bool:
     job = seen.job
-    return job is None or (launch.job_id == job.job_id and launch.submitted_at in {None, job.submitted_at})
+    if job is None:
+        return True
+    if launch.submitted_at is None and job.instance_id == launch.replaces:
+        return False  # the orchestrator still shows the launch before under this name
+    return launch.job_id == job.job_id and launch.submitted_at in {None, job.submitted_at}
 
 
 def _is_verified(shift: Shift | None, limits: MismatchThresholds) -> bool:

@@ -58,6 +58,8 @@ def _instance(record: Record, seen: Snapshot, context: Context, shape: dict[str,
     before, job = record.instance, seen.job
     if job is None or record.active_action is not None:
         return before, False
+    if before is not None and before.submitted_at is None and job.instance_id == before.replaces:
+        return before, False  # the launch before is still shown under this name; of the new one nothing was seen yet
     if before is not None and before.job_id == job.job_id and before.submitted_at in {None, job.submitted_at}:
         known = before.model_copy(update={"submitted_at": job.submitted_at})
         if job.state.is_terminal:

@@ -69,6 +69,7 @@ def _instances(
                 config_digest=action.plan.config_digest,
                 shape=shape,
                 from_step=planned.step if planned else 0,
+                replaces=action.plan.instance,
             ),
         )
     confirmed = _newly_done(before, action, StepName.CONFIRM)
@@ -98,7 +99,8 @@ def _news(
     elif action.state is ActionState.GRANTED and submitted is not None:
         state, tell = RunState.RELAUNCHING, _submitted
     elif action.state is ActionState.GRANTED and _is_newly_uncertain(before, action):
-        state, tell = RunState.RELAUNCHING, _uncertain
+        state = RunState.RELAUNCHING
+        tell = _uncertain if action.next_step is StepName.SUBMIT else _unseen
     else:
         return None, ()
     run = record.run.model_copy(update={"state": state, "last_told_at": at})
@@ -167,11 +169,32 @@ def _uncertain(record: Record, action: Action, context: Context, at: datetime) -
         action,
         at,
         kind=UpdateKind.ACTION_PROGRESS,
-        key=f"uncertain/{step}",
+        key=tellings.doubt_key(step),
         headline=f"it is not known whether the step `{step}` happened",
         severity=Severity.WARNING,
         evidence=(action.noted,),
         next_="Hero asks the orchestrator until it answers, and does not do the step a second time on a guess",
+    )
+
+
+def _unseen(record: Record, action: Action, context: Context, at: datetime) -> Telling:
+    """A command that printed the planned id may have submitted nothing, or somewhere else."""
+    step, job = action.next_step, _detail(action.record(StepName.SUBMIT))
+    is_first = step is StepName.CONFIRM
+    return tellings.action_told(
+        context,
+        record,
+        action,
+        at,
+        kind=UpdateKind.ACTION_PROGRESS,
+        key=tellings.doubt_key(step),
+        headline=f"the orchestrator does not show the submitted {job} {'yet' if is_first else 'any more'}",
+        severity=Severity.WARNING,
+        evidence=(action.noted, f"the submit command ended well and printed {job}"),
+        next_=(
+            "Hero goes on looking, says what comes of it, and submits nothing a second time; meanwhile see whether the "
+            "submit command really submits, and to this cluster"
+        ),
     )
 
 
@@ -197,6 +220,11 @@ def _failed(record: Record, action: Action, context: Context, at: datetime) -> T
     asks_again = f"`/hero relaunch {record.run_id}` asks again once it is mended"
     if failed is not None and isinstance(failed.outcome, Refused) and failed.outcome.has_ended:
         left = f"{_detail(submitted)} has ended, so there is nothing to stop"
+    elif failed is not None and isinstance(failed.outcome, Refused) and failed.outcome.is_unseen:
+        left = (
+            f"the orchestrator shows no job of this launch; see whether the submit command really submits "
+            f"{_detail(submitted)}, and to this cluster, before anybody launches it again"
+        )
     elif submitted is not None and submitted.is_done:
         left = f"{_detail(submitted)} may still run: look at it, and stop it by hand if it must not train"
     elif action.plan.stop is not None and not _is_stopped(action):

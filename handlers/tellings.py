@@ -334,8 +334,8 @@ def action_told(
     next_: str = "",
     asks_dri: bool = False,
 ) -> Telling:
-    """Tell how an action goes."""
-    return tell(
+    """Tell how an action goes; the doubts that were told of it before are over with this."""
+    told = tell(
         context,
         record,
         at,
@@ -347,6 +347,14 @@ def action_told(
         next_=next_,
         asks_dri=asks_dri,
     )
+    keys = (doubt_key(step) for step in StepName)
+    doubts = tuple(f"{record.run_id}/action/{action.number}/{doubt}" for doubt in keys if doubt != key)
+    return told.model_copy(update={"replaces": doubts})
+
+
+def doubt_key(step: StepName | None) -> str:
+    """Return under which key it is told once that it is not known how a step went."""
+    return f"uncertain/{step}"
 
 
 def answer(

@@ -35,6 +35,9 @@ type Alarm = Callable[[StoreError], None]
 _PATIENT = (StepName.SUBMIT,)
 """Steps that never give up: a submission whose fate is unknown stays so until the orchestrator answers."""
 
+_UNSEEN_TOLD_AFTER = 3
+"""So many answered looks in a row that show no job of a submission are told; one or two are no news."""
+
 _AFTER_SUBMIT = (StepName.CONFIRM, StepName.STABILISE, StepName.RESTORE)
 
 
@@ -81,6 +84,7 @@ class Executor:
         self._deadlines = deadlines
         self._lease = lease
         self._first_look: dict[tuple[int, StepName], float] = {}
+        self._unseen: dict[tuple[int, StepName], int] = {}
         self._busy: dict[RunId, asyncio.Task[None]] = {}
         self._halt = asyncio.Event()
 
@@ -226,15 +230,22 @@ class Executor:
         """
         waited = timedelta(seconds=self._clock.monotonic() - self._first_look[action.number, step])
         if waited > limit and step not in _PATIENT:
-            given_up = Refused(detail=f"not so within {say_duration(limit)}: {outcome.detail}")
-            return await self._end(action, step, given_up)
+            return await self._end(action, step, _given_up(outcome, limit))
         if isinstance(outcome, Uncertain):
             failure = outcome.detail if outcome.is_over else action.submit_failure
             waiting = action.model_copy(update={"noted": outcome.detail, "submit_failure": failure})
             if waiting != action:
                 action = await self._commit(waiting)
+        elif self._looks_unseen(action, step, outcome) == _UNSEEN_TOLD_AFTER:
+            action = await self._commit(action.model_copy(update={"noted": outcome.detail}))
         await self._pause()
         return action
+
+    def _looks_unseen(self, action: Action, step: StepName, outcome: Waiting) -> int:
+        """Count how many looks in a row were answered without a job of the submission."""
+        key = action.number, step
+        self._unseen[key] = self._unseen.get(key, 0) + 1 if outcome.is_unseen else 0
+        return self._unseen[key]
 
     async def _end(self, action: Action, step: StepName, outcome: StepOutcome) -> Action:
         """Note a step's outcome; a refusal ends the action.
@@ -267,6 +278,14 @@ class Executor:
             decision = self._decide(record, action, at)
             await tx.apply(decision, action.run_id, at)
         return action
+
+
+def _given_up(outcome: Waiting | Uncertain, limit: timedelta) -> Refused:
+    """Say that a step's time is over, and what was seen last."""
+    if isinstance(outcome, Waiting) and outcome.is_unseen:
+        detail = f"the submitted job was not seen within {say_duration(limit)}: {outcome.detail}"
+        return Refused(detail=detail, is_unseen=True)
+    return Refused(detail=f"not so within {say_duration(limit)}: {outcome.detail}")
 
 
 def _without_contract(bad: BadContract, step: StepName, *, is_resumed: bool) -> StepOutcome:

@@ -274,10 +274,10 @@ class Steps:
         if isinstance(jobs, Unknown):
             return Waiting(detail=f"{job_id} cannot be read: {jobs.detail}")
         if not jobs.value:
-            return Waiting(detail=f"the orchestrator does not know {job_id}")
+            return Waiting(detail=f"the orchestrator does not know {job_id}", is_unseen=True)
         job = jobs.value[0]
         if job.instance_id == plan.instance:
-            return Waiting(detail=f"the orchestrator still shows the old {job_id}")
+            return Waiting(detail=f"the orchestrator still shows the old {job_id}", is_unseen=True)
         return job
 
     def _launcher(self, contract: Contract) -> Launcher:

@@ -41,6 +41,8 @@ class Refused(Value):
     detail: str
     has_ended: bool = False
     """Whether the submitted job was seen to be over: there is nothing left to stop by hand."""
+    is_unseen: bool = False
+    """Whether the orchestrator answered to the last that it shows no job of this submission."""
 
 
 class Uncertain(Value):
@@ -57,6 +59,8 @@ class Waiting(Value):
 
     kind: Literal["waiting"] = "waiting"
     detail: str
+    is_unseen: bool = False
+    """Whether the orchestrator answered, and shows no job of this submission."""
 
 
 type StepOutcome = Done | Refused | Uncertain | Waiting

@@ -63,6 +63,9 @@ class Telling(Value):
     """Unique for this piece of news, so that deciding the same thing twice tells it once."""
     channels: tuple[ChannelName, ...]
     target: Target = Target()
+    replaces: tuple[str, ...] = ()
+    """Keys of news that this makes untrue: what was not begun to be sent of them is dropped, since grave news goes
+    first and an older doubt would arrive after its end."""
 
 
 class Decision(Value):

@@ -40,6 +40,8 @@ class Instance(Value):
     """As the orchestrator says; None until it was asked. Together with job_id it tells namesakes apart."""
     launched_at: AwareDatetime
     """When Hero saw or made the launch."""
+    replaces: str = ""
+    """``JOB_ID@SUBMITTED`` of the launch before, when Hero made this one: what is shown under that name is not it."""
     command: tuple[str, ...] = ()
     """The submit command with secrets scrubbed; empty for a launch that Hero did not make."""
     source_sha: str | None = None

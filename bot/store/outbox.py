@@ -4,7 +4,7 @@
      │ ▲
      │ └─ later: a limit, a timeout; due again at not_before
      ├───never──▶ failed
-     └───newer content for its slot before it was begun──▶ superseded
+     └───newer content for its slot, or news that makes it untrue, before it was begun──▶ superseded
 
 Order within one channel: most severe first, then oldest. In one run's conversation nothing overtakes what is at least
 as severe and still waits for its retry, so that a request never comes before the failure it is about; and what edits
@@ -63,6 +63,9 @@ async def fill(connection: AsyncConnection, telling: Telling, at: datetime, reda
         is_new = True
         if telling.target.slot:
             await _supersede(connection, row, at)
+        if telling.replaces:
+            untrue = tuple(f"{key}/{channel}" for key in telling.replaces)
+            await _drop(connection, (deliveries.c.key.in_(untrue),), at)
     return is_new
 
 
@@ -81,10 +84,13 @@ async def _supersede(connection: AsyncConnection, row: dict[str, Any], at: datet
         deliveries.c.lane == row["lane"],
         deliveries.c.slot == row["slot"],
         deliveries.c.key != row["key"],
-        deliveries.c.state == _DUE,
-        deliveries.c.attempt == 0,
     )
-    await connection.execute(update(deliveries).where(*same_message).values(state=_SUPERSEDED, ended_at=at))
+    await _drop(connection, same_message, at)
+
+
+async def _drop(connection: AsyncConnection, which: tuple[ColumnElement[bool], ...], at: datetime) -> None:
+    not_begun = deliveries.c.state == _DUE, deliveries.c.attempt == 0
+    await connection.execute(update(deliveries).where(*which, *not_begun).values(state=_SUPERSEDED, ended_at=at))
 
 
 async def due(connection: AsyncConnection, channel: ChannelName, at: datetime, limit: int) -> tuple[Delivery, ...]:

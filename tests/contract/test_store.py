@@ -509,6 +509,18 @@ async def test_newer_content_for_a_message_takes_the_place_of_what_was_never_beg
     assert await store.delivery_begun(1) is None
 
 
+async def test_news_that_makes_older_news_untrue_drops_it_unless_it_was_begun(store: Store) -> None:
+    """The graver one goes first: a doubt that came after its own end would be believed."""
+    await apply(store, Decision(tell=(a_telling("doubt-1"), a_telling("doubt-2"), a_telling("else"))))
+    begun = next(d for d in await store.due_deliveries(SLACK) if d.key == "doubt-1/slack")
+    await store.delivery_begun(begun.number)
+
+    end = a_telling("end", severity=Severity.CRITICAL, replaces=("doubt-1", "doubt-2"))
+    await apply(store, Decision(tell=(end,)))
+
+    assert await keys(store) == ["end/slack", "doubt-1/slack", "else/slack"]
+
+
 async def test_the_same_news_makes_one_delivery_a_channel(store: Store) -> None:
     news = a_telling("failed", channels=(SLACK, ChannelName.GITHUB))
 

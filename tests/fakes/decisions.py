@@ -72,6 +72,7 @@ def a_telling(
     headline: str = "The run goes on",
     run_id: RunId | None = RUN,
     channels: tuple[ChannelName, ...] = (ChannelName.SLACK,),
+    replaces: tuple[str, ...] = (),
 ) -> Telling:
     update = Update(kind=UpdateKind.NOTICE, run_id=run_id, at=START, severity=severity, headline=headline)
-    return Telling(update=update, key=key, channels=channels, target=Target(slot=slot))
+    return Telling(update=update, key=key, channels=channels, target=Target(slot=slot), replaces=replaces)

@@ -165,6 +165,7 @@ def instance(
     from_step: int | None = None,
     ended_at: datetime | None = None,
     exit_code: int | None = None,
+    replaces: str = "",
 ) -> Instance:
     return Instance(
         run_id=RUN,
@@ -175,6 +176,7 @@ def instance(
         from_step=from_step,
         ended_at=ended_at,
         exit_code=exit_code,
+        replaces=replaces,
     )
 
 

@@ -339,6 +339,50 @@ async def test_a_printed_stranger_never_becomes_the_runs_job(bench: Bench) -> No
     assert bench.world.stops == []
 
 
+@pytest.mark.parametrize("is_listed", [True, False], ids=["the old one is shown", "none is shown"])
+async def test_a_command_that_printed_the_planned_id_and_submitted_nothing_is_told_soon_and_fails_with_advice(
+    bench: Bench, *, is_listed: bool
+) -> None:
+    await bench.grant()
+
+    def lie() -> StepOutcome:
+        if not is_listed:
+            bench.world.found.clear()
+        return Done(detail=JOB)
+
+    bench.world.on_submit = lie
+    begun = bench.clock.now()
+    await bench.work(until=lambda: any("does not show" in told for told in bench.told))
+    told_after = bench.clock.now() - begun
+    await bench.work()
+
+    action = await bench.action()
+    assert told_after <= 4 * POLL
+    assert action.state is ActionState.FAILED
+    assert action.noted.startswith("the submitted job was not seen within 10 min")
+    assert [told for told in bench.told if "does not show" in told] == [
+        f"the orchestrator does not show the submitted {JOB} yet"
+    ]
+    failed = next(d.update for d in await bench.store.due_deliveries("slack", limit=50) if "/failed/" in d.key)
+    assert "see whether the submit command really submits" in failed.next
+    assert bench.world.submissions == 1
+
+
+async def test_a_job_that_is_shown_a_look_or_two_late_is_no_news(bench: Bench) -> None:
+    await bench.grant()
+
+    def be_late() -> StepOutcome:
+        bench.world.arrives_after = 2
+        return Done(detail=JOB)
+
+    bench.world.on_submit = be_late
+
+    await bench.work()
+
+    assert (await bench.action()).state is ActionState.DONE
+    assert not any("does not show" in told for told in bench.told)
+
+
 async def test_while_an_earlier_submitter_lives_nothing_is_submitted_and_its_end_begins_the_wait_anew(
     bench: Bench,
 ) -> None:

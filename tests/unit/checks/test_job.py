@@ -237,6 +237,13 @@ def test_an_ended_instance_that_is_no_longer_listed_has_not_vanished() -> None:
     assert isinstance(verdict(ENDED, seen), NotApplicable)
 
 
+def test_a_submission_that_is_never_shown_is_not_called_gone_and_is_no_alarm_in_its_first_minutes() -> None:
+    launch = instance(submitted_at=None, launched_at=AT)
+
+    assert isinstance(verdict(ENDED, snapshot(later(9), jobs=(), launch=launch)), NotApplicable)
+    assert "never shown" in finding(ENDED, snapshot(later(11), jobs=(), launch=launch)).summary
+
+
 def test_no_job_before_the_first_launch_is_nothing_to_tell() -> None:
     assert isinstance(verdict(ENDED, snapshot(jobs=(), is_first=True)), NotApplicable)
 

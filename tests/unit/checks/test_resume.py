@@ -101,6 +101,13 @@ def test_a_namesake_that_another_hand_launched_is_not_held_to_our_checkpoint() -
     assert isinstance(found, NotApplicable)
 
 
+def test_while_the_launch_before_is_still_shown_its_steps_are_not_held_against_the_new_one() -> None:
+    """A submit command that prints the planned id and submits nothing leaves the old job under that name."""
+    launch = instance(1, submitted_at=None, from_step=4_000, replaces=job().instance_id)
+
+    assert isinstance(verdict(MISMATCH, snapshot(launch=launch, metrics=[row(0)])), NotApplicable)
+
+
 def test_rows_of_the_instance_before_do_not_count() -> None:
     again = job(submitted_at=later(5))
     launch = instance(2, submitted_at=later(5), from_step=4_000)

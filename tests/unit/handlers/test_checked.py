@@ -625,6 +625,17 @@ def test_a_job_that_the_orchestrator_began_once_more_counts_as_living() -> None:
     assert [(i.number, i.ended_at, i.exit_code) for i in decision.instances] == [(0, None, None)]
 
 
+def test_a_launch_that_is_not_shown_yet_is_not_taken_for_the_one_before_under_its_name() -> None:
+    """Else the old job's end and submission would be written down as those of a launch that nobody has seen."""
+    known = failed()
+    launch = instance(1, submitted_at=None, replaces=FAILED_JOB.instance_id)
+    known = known.model_copy(update={"instances": (*known.instances, launch)})
+
+    decision = check(known, FAILED.model_copy(update={"instance": launch}), fails())
+
+    assert decision.instances == ()
+
+
 def test_exit_codes_that_come_late_are_still_noted() -> None:
     known = watched()
     blank = job(JobState.FAILED, finished_at=AT, tasks=unknown())

@@ -196,6 +196,17 @@ def test_an_uncertain_step_is_told_under_one_key_however_it_is_worded() -> None:
     assert "does not do the step a second time on a guess" in the_news(one).next
 
 
+def test_what_ends_a_doubt_drops_it_where_it_was_not_told_yet() -> None:
+    before = an_action(StepName.STOP).begun(StepName.SUBMIT, AT)
+    doubt = moves(before, before.model_copy(update={"noted": "no answer in 180 s"})).tell[0]
+    failed = before.ended(StepName.SUBMIT, Refused(detail="no"), AT)
+
+    end = moves(before, failed.model_copy(update={"state": ActionState.FAILED, "noted": "no"})).tell[0]
+
+    assert doubt.key in end.replaces
+    assert doubt.key not in doubt.replaces
+
+
 def test_nothing_is_told_twice_of_an_action_that_did_not_move() -> None:
     action = an_action(StepName.SUBMIT)
 
