@@ -6,6 +6,7 @@ from pathlib import Path
 from pydantic import Field, SecretStr
 
 from bot.model.durations import Duration
+from bot.model.harmless import HARMLESS
 from bot.settings.section import ServiceSection
 
 
@@ -116,3 +117,21 @@ class KubernetesSettings(ServiceSection):
     @property
     def is_set(self) -> bool:
         return self.api_url is not None or self.kubeconfig is not None or self.in_cluster
+
+
+class GitSettings(ServiceSection):
+    """``[git]``: the source that a run is launched from, read with the ``git`` program of this machine."""
+
+    program: str = "git"
+    """How git is called: 2.31 or newer."""
+
+    fetch: bool = True
+    """Whether the branch that a contract's ``[code]`` names is fetched; nothing else of the checkout is ever changed.
+    Without it "not pushed" and "not on the branch" stay unknown."""
+
+    fetch_every: Duration = timedelta(hours=1)
+    """How often at most that is done for one repository; it may take half of ``deadline``."""
+
+    harmless: tuple[str, ...] = HARMLESS
+    """Globs of paths that cannot change what is trained, read as in a ``.gitignore``; a list here replaces this one.
+    Changes there block no relaunch. A contract adds its own, e.g. unrelated experiments, under ``[code] harmless``."""

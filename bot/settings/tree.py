@@ -8,7 +8,7 @@ from bot.model.person import Person
 from bot.model.value import PersonName
 from bot.settings.own import BotSettings, HeartbeatSettings
 from bot.settings.people import GitHubSettings, PersonSettings, SlackSettings
-from bot.settings.services import FinelogSettings, IrisSettings, KubernetesSettings, WandbSettings
+from bot.settings.services import FinelogSettings, GitSettings, IrisSettings, KubernetesSettings, WandbSettings
 
 SECRETS: Mapping[str, tuple[str, ...]] = {
     "slack": ("bot_token", "app_token", "signing_secret"),
@@ -41,6 +41,7 @@ class Settings(BaseSettings):
     finelog: FinelogSettings = FinelogSettings()
     wandb: WandbSettings = WandbSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
+    git: GitSettings = GitSettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     console: bool = False
     """Whether the conversation is also held in the terminal that Hero runs in; it is in any case when neither Slack nor

@@ -29,11 +29,16 @@ class Finished:
 
     exit_code: int | None
     """None when its deadline ended it; a negative number is the signal that ended it."""
-    stdout: str = field(repr=False)
+    stdout_raw: bytes = field(repr=False)
     stderr: str = field(repr=False)
     """The end of it when it was longer than the limit."""
     is_cut: bool = False
     """Whether stdout was longer than the limit; then its start is here."""
+
+    @property
+    def stdout(self) -> str:
+        """What it printed, with a replacement for each byte that is not UTF-8."""
+        return self.stdout_raw.decode(errors="replace")
 
 
 def child_environment(extra: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -97,7 +102,7 @@ async def run_program(
         for reader in readers:
             reader.cancel()
         await asyncio.gather(*readers, return_exceptions=True)
-    return Finished(exit_code=exit_code, stdout=out.text(), stderr=err.text(), is_cut=out.is_cut)
+    return Finished(exit_code=exit_code, stdout_raw=out.raw(), stderr=err.text(), is_cut=out.is_cut)
 
 
 class _Pipe:
@@ -120,6 +125,9 @@ class _Pipe:
                 self._take(chunk)
         finally:
             transport.close()
+
+    def raw(self) -> bytes:
+        return bytes(self._held)
 
     def text(self) -> str:
         return self._held.decode(errors="replace")

@@ -1,0 +1,102 @@
+"""Which paths of a checkout cannot change what is trained: globs, read as a ``.gitignore`` reads them.
+
+Source of the rule: the run-management procedure, "What can go wrong", item "Wrong code lineage": log files, markdown
+files, test files and unrelated experiment files should not block a launch. Which experiments are unrelated no default
+can know, since experiments import one another: a contract names them under ``[code] harmless``.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import cache
+
+HARMLESS = (
+    "*.md",
+    "*.rst",
+    "LICENSE*",
+    "docs/",
+    "tests/",
+    "test_*.py",
+    "*_test.py",
+    "conftest.py",
+    "*.log",
+    "/logs/",
+    "/wandb/",
+    "/.github/",
+    "/.vscode/",
+    "/.idea/",
+    ".gitignore",
+    ".gitattributes",
+    ".editorconfig",
+    ".pre-commit-config.yaml",
+    "__pycache__/",
+    "*.pyc",
+    ".pytest_cache/",
+    ".mypy_cache/",
+    ".ruff_cache/",
+    ".DS_Store",
+    "*.swp",
+    "*~",
+    "hero.toml",
+    "hero.db*",
+    "/runs/*.toml",
+)
+"""The default globs. Hero's own configuration, contracts and database are among them: they may lie in a checkout."""
+
+
+def is_harmless(path: str, globs: Sequence[str]) -> bool:
+    """Return whether a path matches one of the globs.
+
+    A glob without a slash matches the name of a file or folder at any depth; one with a slash at its start or in its
+    middle matches from the checkout's top. One that ends with a slash matches folders alone. What lies below a folder
+    that matches, matches. ``*`` and ``?`` do not cross a slash, ``**`` does. Case counts.
+
+    Args:
+        path: relative to the checkout's top level, with ``/``.
+        globs: see above; an empty one matches nothing.
+    """
+    return any(_compiled(glob).match(path) is not None for glob in globs if glob.strip("/"))
+
+
+def unharmless(paths: Iterable[str], globs: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths that no glob matches, in their order: those that could change what is trained."""
+    return tuple(path for path in paths if not is_harmless(path, globs))
+
+
+def literally(path: str) -> str:
+    """Return a glob that matches this one path from the top, and all below it."""
+    return "/" + re.sub(r"([*?\[])", r"[\1]", path.strip("/"))
+
+
+@cache
+def _compiled(glob: str) -> re.Pattern[str]:
+    body = glob.strip("/")
+    is_anchored = "/" in glob.rstrip("/")
+    start = "" if is_anchored else "(?:.*/)?"
+    end = "/" if glob.endswith("/") else "(?:/|$)"
+    try:
+        return re.compile(f"{start}{_translated(body)}{end}", re.DOTALL)
+    except re.error:  # e.g. "[z-a]": what is no pattern matches nothing, so it excuses nothing
+        return re.compile(r"(?!)")
+
+
+def _translated(body: str) -> str:
+    """Return the glob as a regular expression."""
+    parts: list[str] = []
+    place = 0
+    while place < len(body):
+        for pattern, written in (("**/", "(?:.*/)?"), ("**", ".*"), ("*", "[^/]*"), ("?", "[^/]")):
+            if body.startswith(pattern, place):
+                parts.append(written)
+                place += len(pattern)
+                break
+        else:
+            end = body.find("]", place + 2) if body[place] == "[" else -1
+            parts.append(_set(body[place + 1 : end]) if end > 0 else re.escape(body[place]))
+            place = end + 1 if end > 0 else place + 1
+    return "".join(parts)
+
+
+def _set(inside: str) -> str:
+    negated = inside[0] in "!^"
+    inside = (inside[1:] if negated else inside).replace("\\", r"\\").replace("[", r"\[").replace("&", r"\&")
+    return f"[{'^' if negated else ''}{inside.replace('^', r'\^')}]"

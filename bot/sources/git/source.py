@@ -1,0 +1,272 @@
+"""Git as a source: one reading of a checkout and of how the contract's commit lies to the remote's branches."""
+
+import asyncio
+import re
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from bot.clock import Clock
+from bot.errors import RefusedError, ServiceError
+from bot.model.code import CodeState, Patch, SourceCommit, SourceFault, SourceFaultKind
+from bot.model.contract import Contract
+from bot.model.durations import say_duration
+from bot.model.reading import Gap, Known, Reading, Unknown
+from bot.redaction import Redactor
+from bot.settings import GitSettings
+from bot.sources.gaps import refused_by_system, unknown_of
+from bot.sources.git.checkout import Checkout
+from bot.sources.git.content import digest_of, is_repository, own_globs
+from bot.sources.git.failure import SERVICE, NoGitError, NoRepositoryError
+from bot.sources.git.fetching import Fetched, Fetches
+from bot.sources.git.parsing import Entry, Status, parse_changes, parse_status, say_path
+from bot.sources.git.patch import patch_of, read_difference, read_new_files
+from bot.sources.git.program import Git, Left, Place
+from bot.threads import BoundedThreads
+
+_ABBREVIATION = re.compile(r"[0-9a-f]{7,64}")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@{}^~+-]{0,199}")
+_FENCE = timedelta(seconds=5)
+_DEEPEST = 3
+_MOST_NAMED = 5
+_UNDERWAY = (
+    ("rebase-merge", "a rebase"),
+    ("rebase-apply", "a rebase"),
+    ("MERGE_HEAD", "a merge"),
+    ("CHERRY_PICK_HEAD", "a cherry-pick"),
+    ("REVERT_HEAD", "a revert"),
+    ("BISECT_LOG", "a bisection"),
+)
+
+
+class NoCommitError(RefusedError):
+    """The repository has no commit yet."""
+
+
+class GitSource:
+    """Implements ``bot.sources.ports.CodeSource`` with the ``git`` program on this machine."""
+
+    def __init__(self, settings: GitSettings, clock: Clock) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._git = Git(settings.program)
+        self._fetches = Fetches(self._git, clock, settings.fetch_every)
+        self._threads = BoundedThreads(SERVICE, settings.threads)
+        self._places = asyncio.Semaphore(settings.threads)
+
+    async def code(self, contract: Contract) -> Reading[CodeState]:
+        """Say what the contract's checkout holds and how its source commit lies to the remote's branches."""
+        at = self._clock.now()
+        left = Left(self._clock, self._settings.deadline)
+        try:
+            async with asyncio.timeout((self._settings.deadline + _FENCE).total_seconds()), self._places:
+                return Known(value=await self._ask(contract, left), at=at)
+        except (NoGitError, NoRepositoryError, NoCommitError) as error:
+            if contract.source_sha is None:
+                return Unknown(reason=Gap.NOT_CONFIGURED, detail=error.detail, at=at)
+            return unknown_of(error, at)
+        except ServiceError as error:
+            return unknown_of(error, at)
+        except TimeoutError:
+            return self._late(at)
+
+    async def patch(self, contract: Contract, redactor: Redactor) -> Reading[Patch]:
+        """Write out what counts of the checkout's difference, as it may be kept on record; bounded and scrubbed."""
+        at = self._clock.now()
+        left = Left(self._clock, self._settings.deadline)
+        try:
+            async with asyncio.timeout((self._settings.deadline + _FENCE).total_seconds()), self._places:
+                seen = await self.checkout(contract, left)
+                identity = await self.digest(seen, left)
+                known = await read_difference(self._git, seen, left)
+                new = await self._threads.call(
+                    read_new_files, seen.place.top, seen.entries_that_count, deadline=left.get()
+                )
+        except TimeoutError:
+            return self._late(at)
+        except OSError as error:
+            return unknown_of(refused_by_system(SERVICE, error), at)
+        except ServiceError as error:
+            return unknown_of(error, at)
+        return Known(value=patch_of(known + new, seen.status.head, identity, redactor), at=at)
+
+    async def checkout(self, contract: Contract, left: Left) -> Checkout:
+        """Look at the contract's checkout, without its source commit and without any remote.
+
+        Raises:
+            ServiceError: it cannot be looked at.
+        """
+        directory, is_there = await self._threads.call(_found, contract.checkout, deadline=left.get())
+        if not is_there:
+            detail = f"the checkout {directory} is no directory of this machine; correct `checkout` in the contract"
+            raise NoRepositoryError(SERVICE, detail)
+        place = await self._git.place(directory, left)
+        own = await self._threads.call(own_globs, contract, place.top, place.prefix, deadline=left.get())
+        status = await self._status(place.top, left)
+        if not status.head:
+            raise NoCommitError(SERVICE, f"{place.top} has no commit yet; commit what is to be launched")
+        return Checkout(place, status, (*self._settings.harmless, *contract.code.harmless, *own))
+
+    async def digest(self, seen: Checkout, left: Left) -> str:
+        """Return the digest of what counts of the checkout's difference; empty when nothing does.
+
+        Raises:
+            ServiceError: a file could not be read, or not in time.
+        """
+        return await self._digest(seen.place.top, seen.entries_that_count, left, depth=0)
+
+    def _late(self, at: datetime) -> Unknown:
+        detail = f"no answer in {say_duration(self._settings.deadline)}; raise [git] deadline or threads"
+        return Unknown(reason=Gap.TIMEOUT, detail=detail, at=at)
+
+    async def _ask(self, contract: Contract, left: Left) -> CodeState:
+        seen = await self.checkout(contract, left)
+        place, status, code = seen.place, seen.status, contract.code
+        fetched = Fetched()
+        if contract.source_sha is not None and self._settings.fetch:
+            fetched = await self._fetches.fresh(place, code, left)
+        source, fault, changed = await self._lineage(contract, place, status.head, left)
+        return CodeState(
+            directory=str(place.top).encode(errors="replace").decode(),
+            head=status.head,
+            branch=status.branch,
+            dirty=_said(each.path for each in status.entries),
+            patch_sha256=await self.digest(seen, left),
+            upstream=f"{code.remote}/{code.branch}",
+            fetched_at=fetched.at,
+            fetch_fault=fetched.fault,
+            source=source,
+            source_fault=fault,
+            changed=_said(changed),
+            harmless=seen.harmless,
+            is_shallow=place.is_shallow,
+            underway=await self._threads.call(_underway, place.own, deadline=left.get()),
+        )
+
+    async def _status(self, directory: Path, left: Left) -> Status:
+        told = await self._git.run(
+            directory,
+            "status",
+            "--porcelain=v2",
+            "--branch",
+            "-z",
+            "--untracked-files=all",
+            "--ignore-submodules=none",
+            "--no-renames",
+            "--no-ahead-behind",
+            left=left,
+        )
+        return parse_status(told.stdout_raw)
+
+    async def _digest(self, top: Path, entries: tuple[Entry, ...], left: Left, *, depth: int) -> str:
+        inner: dict[bytes, str] = {}
+        for entry in entries:
+            if not entry.is_repository or depth >= _DEEPEST:
+                continue
+            below = top / entry.path.decode(errors="surrogateescape")
+            if await self._threads.call(is_repository, below, deadline=left.get()):
+                status = await self._status(below, left)
+                own = await self._digest(below, status.entries, left, depth=depth + 1)
+                inner[entry.path] = f"{status.head} {own}"
+        return await self._threads.call(digest_of, top, entries, inner, lambda: left.is_over, deadline=left.get())
+
+    async def _lineage(
+        self, contract: Contract, place: Place, head: str, left: Left
+    ) -> tuple[SourceCommit | None, SourceFault | None, tuple[bytes, ...]]:
+        """Return the commit that the contract names or what is wrong with it, and what differs from it in ``head``."""
+        if contract.source_sha is None:
+            return None, None, ()
+        sha = await self._resolve(contract, place, left)
+        if isinstance(sha, SourceFault):
+            return None, sha, ()
+        source = await self._commit(sha, contract, place, left)
+        if sha == head:
+            return source, None, ()
+        told = await self._git.run(
+            place.top, "diff-tree", "-r", "-z", "--name-status", "--no-renames", sha, head, left=left
+        )
+        return source, None, parse_changes(told.stdout_raw)
+
+    async def _resolve(self, contract: Contract, place: Place, left: Left) -> str | SourceFault:
+        """Return the one commit whose SHA begins as the contract says; a branch of that name does not count."""
+        named = contract.source_sha or ""
+        where = f"runs/{contract.run_id}.toml"
+        if not _ABBREVIATION.fullmatch(named.lower()):
+            now = await self._now(named, place, left)
+            detail = f"source_sha = {named!r} is no SHA, and a name may move{f'; it is {now} now' if now else ''}"
+            fix = f'write all of the SHA into {where}: source_sha = "{now or "…"}"'
+            return SourceFault(kind=SourceFaultKind.NOT_A_SHA, detail=detail, fix=fix)
+        told = await self._git.run(place.top, "rev-parse", f"--disambiguate={named.lower()}", left=left)
+        objects = told.stdout.split()
+        types = {each: await self._type(each, place, left) for each in objects[: _MOST_NAMED * 4]}
+        commits = [each for each, of_type in types.items() if of_type == "commit"]
+        if len(commits) == 1:
+            return commits[0]
+        if commits:
+            detail = f"source_sha = {named!r} is the beginning of {len(commits)} commits: {', '.join(commits[:5])}"
+            fix = f"write all digits of the right one into {where}"
+            return SourceFault(kind=SourceFaultKind.AMBIGUOUS, detail=detail, fix=fix)
+        if objects:
+            detail = f"source_sha = {named!r} is a {types[objects[0]]} and no commit"
+            fix = f"write the commit's SHA into {where}; `git -C {place.top} rev-parse {named}^{{commit}}` may tell it"
+            return SourceFault(kind=SourceFaultKind.NO_COMMIT, detail=detail, fix=fix)
+        loads = "fetch --unshallow" if place.is_shallow else f"fetch {contract.code.remote} {named}"
+        detail = f"the commit {named} is not in {place.top}" + (", whose history is cut off" * place.is_shallow)
+        fix = f"push it from where it was made, then `git -C {place.top} {loads}`; or correct source_sha in {where}"
+        return SourceFault(kind=SourceFaultKind.MISSING, detail=detail, fix=fix)
+
+    async def _now(self, name: str, place: Place, left: Left) -> str:
+        """Return the commit that a name stands for at this moment; empty when it stands for none."""
+        if not _NAME.fullmatch(name):
+            return ""
+        told = await self._git.run(
+            place.top, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", left=left, accepts=(0, 1, 128)
+        )
+        return told.stdout.strip() if told.exit_code == 0 else ""
+
+    async def _type(self, sha: str, place: Place, left: Left) -> str:
+        return (await self._git.run(place.top, "cat-file", "-t", sha, left=left)).stdout.strip()
+
+    async def _commit(self, sha: str, contract: Contract, place: Place, left: Left) -> SourceCommit:
+        code = contract.code
+        told = await self._git.run(
+            place.top,
+            "for-each-ref",
+            f"--contains={sha}",
+            "--format=%(symref) %(refname:lstrip=2)",
+            f"refs/remotes/{code.remote}/",
+            left=left,
+        )
+        # "origin/HEAD" is only another name for one of them; it begins with what it stands for, and the others do not.
+        branches = [line[1:] for line in told.stdout.splitlines() if line.startswith(" ")]
+        is_ancestor, gap = await self._ancestry(sha, contract, place, left)
+        return SourceCommit(sha=sha, pushed_to=tuple(sorted(branches)), is_ancestor=is_ancestor, ancestry_gap=gap)
+
+    async def _ancestry(self, sha: str, contract: Contract, place: Place, left: Left) -> tuple[bool | None, str]:
+        code = contract.code
+        ref = f"refs/remotes/{code.remote}/{code.branch}"
+        by_hand = f"git -C {place.top} fetch {code.remote} {code.branch}"
+        there = await self._git.run(
+            place.top, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", left=left, accepts=(0, 1, 128)
+        )
+        if there.exit_code != 0:
+            return None, f"{code.remote}/{code.branch} is not here; run `{by_hand}`, or correct [code] in the contract"
+        told = await self._git.run(place.top, "merge-base", "--is-ancestor", sha, ref, left=left, accepts=(0, 1))
+        if told.exit_code == 0:
+            return True, ""
+        if place.is_shallow:
+            return None, f"the history in {place.top} is cut off; run `git -C {place.top} fetch --unshallow`"
+        return False, ""
+
+
+def _found(checkout: str) -> tuple[Path, bool]:
+    directory = Path(checkout).absolute()
+    return directory, directory.is_dir()
+
+
+def _said(paths: Iterable[bytes]) -> tuple[str, ...]:
+    return tuple(sorted({say_path(path) for path in paths}))
+
+
+def _underway(own: Path) -> str:
+    return next((what for name, what in _UNDERWAY if (own / name).exists()), "")
