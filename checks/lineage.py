@@ -11,6 +11,7 @@ from statistics import median
 from typing import NamedTuple
 
 from bot.model.value import Value
+from checks.thinning import LoggedLoss
 
 FEWEST_BEFORE = 60
 """Losses before the resume that a trend needs."""
@@ -31,13 +32,6 @@ _STRAIGHT = 0.5
 
 _TOP = 700.0
 """exp of it is still a float."""
-
-
-class LoggedLoss(Value):
-    """The loss that was logged at one step."""
-
-    step: int
-    loss: float
 
 
 class Shift(Value):

@@ -12,15 +12,11 @@ from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, UnknownVerdict, Verdict
 from checks.check import Check
 from checks.current import instance_of, unseen
-from checks.lineage import ENOUGH_AFTER, FEWEST_AFTER, LoggedLoss, Shift, shift_of
+from checks.lineage import ENOUGH_AFTER, FEWEST_AFTER, Shift, shift_of
+from checks.thinning import CHECKPOINTS, LoggedLoss, Losses, logged_loss, thinned
 from checks.thresholds import Thresholds
 
 MISMATCH_ID = CheckId("resume.mismatch")
-
-
-_KEPT = 400
-"""How many logged losses are remembered of a lineage, those of the highest steps: what is trained again after a resume
-lies there, and the memory stays small."""
 
 
 class Lineage(Value):
@@ -30,15 +26,17 @@ class Lineage(Value):
     first_step: int | None = None
     lowest_step: int | None = None
     """Below the first one when a later retry began somewhere else."""
-    earlier: tuple[LoggedLoss, ...] = ()
-    """Of the launches before this one, by step."""
-    own: tuple[LoggedLoss, ...] = ()
-    """Of this one, by step."""
+    earlier: Losses = ()
+    """Of the launches before this one, by step; thinned."""
+    own: Losses = ()
+    """Of this one, by step; thinned."""
+    checkpoints: tuple[int, ...] = ()
+    """Where a restart can begin: the oldest complete checkpoint and the newest ones, as last seen."""
     compared: int = 0
     """How many steps were logged by both."""
     worst: LoggedLoss | None = None
     """The step at which the two differ most, and by how much."""
-    settled: tuple[LoggedLoss, ...] = ()
+    settled: Losses = ()
     """This one's losses after the warm-up of its resume, until there are enough of them."""
     shift: Shift | None = None
     """How they lie against the trend before; None when that could not be told."""
@@ -48,16 +46,22 @@ class Lineage(Value):
     def after(self, seen: Snapshot, limits: "MismatchThresholds") -> "Lineage":
         """Return the memory with the snapshot's rows taken in; a new instance starts afresh."""
         current = instance_of(seen, self.instance)
-        mine = self if current == self.instance else Lineage(instance=current, earlier=_joined(self.earlier, self.own))
+        mine = self if current == self.instance else self.followed_by(current)
+        mine = mine.model_copy(update={"checkpoints": _checkpoints(seen, mine.checkpoints)})
         rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
         steps = [row.step for row in rows]
         if not steps:
             return mine
         first = steps[0] if mine.first_step is None else mine.first_step
         lowest = min(steps) if mine.lowest_step is None else min(mine.lowest_step, *steps)
-        fresh = tuple(LoggedLoss(step=r.step, loss=r.values["loss"]) for r in rows if math.isfinite(_loss(r)))
+        fresh = tuple(logged_loss(r.step, r.values["loss"]) for r in rows if math.isfinite(_loss(r)))
         mine = mine.model_copy(update={"first_step": first, "lowest_step": lowest})
         return mine.compared_with(fresh).settled_with(fresh, limits)
+
+    def followed_by(self, instance: str) -> "Lineage":
+        """Return the memory of the launch after this one, which knows the losses of all before."""
+        earlier = thinned(_joined(self.earlier, self.own), self.checkpoints)
+        return Lineage(instance=instance, earlier=earlier, checkpoints=self.checkpoints)
 
     def compared_with(self, fresh: tuple[LoggedLoss, ...]) -> "Lineage":
         """Return the memory with this instance's new losses held against those of the launches before."""
@@ -70,7 +74,7 @@ class Lineage(Value):
         candidates = (*apart, *((self.worst,) if self.worst else ()))
         return self.model_copy(
             update={
-                "own": _joined(self.own, fresh),
+                "own": thinned(_joined(self.own, fresh), self.checkpoints),
                 "compared": self.compared + len(apart),
                 "worst": max(candidates, key=lambda logged: logged.loss, default=None),
             }
@@ -97,9 +101,17 @@ def _loss(row: MetricRow) -> float:
 
 
 def _joined(older: tuple[LoggedLoss, ...], newer: tuple[LoggedLoss, ...]) -> tuple[LoggedLoss, ...]:
-    """Return one loss a step, the newer one where both have it, the highest steps only."""
+    """Return one loss a step, by step; the newer one where both have it."""
     by_step = {logged.step: logged for logged in (*older, *newer)}
-    return tuple(by_step[step] for step in sorted(by_step)[-_KEPT:])
+    return tuple(by_step[step] for step in sorted(by_step))
+
+
+def _checkpoints(seen: Snapshot, before: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the steps from which a restart can begin, by step; what was known before while they cannot be read."""
+    if isinstance(seen.checkpoints, Unknown):
+        return before
+    steps = sorted({each.step for each in seen.checkpoints.value if each.is_complete})
+    return tuple(steps) if len(steps) <= CHECKPOINTS else (steps[0], *steps[-CHECKPOINTS:])
 
 
 class MismatchThresholds(Thresholds):
@@ -245,7 +257,7 @@ MISMATCH = Check(
     id=MISMATCH_ID,
     title="The run did not resume at its checkpoint, or its loss does not go on",
     severity=Severity.CRITICAL,
-    needs=(Source.JOBS, Source.METRICS),
+    needs=(Source.JOBS, Source.METRICS, Source.CHECKPOINTS),
     source='manage-hero-run, "What Can Go Wrong": wrong checkpoint selected, resume loss mismatch; '
     "allenai/open-instruct#1823, "
     "marin-community/marin#8868",

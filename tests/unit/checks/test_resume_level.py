@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 
 from bot.model.snapshot import MetricRow, Snapshot
 from bot.model.verdict import Fail, NotApplicable, Pass, Severity
-from checks.lineage import LoggedLoss, shift_of
+from checks.lineage import shift_of
 from checks.resume import MISMATCH
+from checks.thinning import LoggedLoss
 from tests.fakes.snapshots import instance, job, later, row, snapshot
 from tests.unit.checks.story import finding, verdict, verdicts
 
