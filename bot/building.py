@@ -14,8 +14,9 @@ from starlette.routing import BaseRoute
 from bot.actions.executor import Executor
 from bot.actions.iris import IrisLauncher
 from bot.actions.local import LocalLauncher
-from bot.actions.ports import Launcher
+from bot.actions.ports import Launcher, StepTaker
 from bot.actions.steps import Steps
+from bot.actions.stopping import StopPreparer, StopSteps
 from bot.alarm import Alarm
 from bot.channels.console import ConsoleChannel
 from bot.channels.github.channel import GitHubChannel
@@ -25,9 +26,11 @@ from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
 from bot.courier import Courier
 from bot.dispatcher import Dispatcher
+from bot.errands import Errands
 from bot.errors import LeaseLostError, StoreError
 from bot.model.action import StepName
 from bot.model.delivery import ChannelName
+from bot.model.errand import ErrandKind
 from bot.model.value import RunId
 from bot.redaction import Redactor
 from bot.run_contracts import contracts_of
@@ -178,21 +181,35 @@ def _watcher(on: _Ground, dispatcher: Dispatcher) -> Watcher:
         clock=on.clock,
         hand_on=dispatcher.run_checked,
         blocked=dispatcher.contract_broke,
+        errands=_errands(on, dispatcher),
         deadline=on.settings.bot.check_deadline,
         cadence=on.settings.bot.cadence,
     )
 
 
-def _executor(on: _Ground, dispatcher: Dispatcher) -> Executor:
-    poll = on.settings.bot.poll
-    steps = Steps(
-        launchers=on.launchers,
-        reader=on.reader,
+def _errands(on: _Ground, dispatcher: Dispatcher) -> Errands:
+    return Errands(
+        preparers={ErrandKind.STOP: StopPreparer(on.reader)},
         store=on.store,
         clock=on.clock,
-        redactor=on.redactor,
-        settle=2 * poll,
+        hand_on=dispatcher.errand_found,
+        deadline=on.settings.bot.check_deadline,
     )
+
+
+def _executor(on: _Ground, dispatcher: Dispatcher) -> Executor:
+    poll = on.settings.bot.poll
+    steps: dict[str, StepTaker] = {
+        "relaunch": Steps(
+            launchers=on.launchers,
+            reader=on.reader,
+            store=on.store,
+            clock=on.clock,
+            redactor=on.redactor,
+            settle=2 * poll,
+        ),
+        "stop": StopSteps(launchers=on.launchers, clock=on.clock),
+    }
     return Executor(
         store=on.store,
         steps=steps,

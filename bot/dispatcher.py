@@ -23,6 +23,7 @@ from bot.model.answer import Approve, Deny, parse_answer
 from bot.model.audit import AuditEntry
 from bot.model.contract import Contract
 from bot.model.delivery import ChannelName, Delivery, Never
+from bot.model.errand import Errand, Found
 from bot.model.event import Commanded, InboxEvent, Pressed, RunChecked, Said, Unsaid
 from bot.model.person import Actor, Person, Standing
 from bot.model.plan import RelaunchPlan, RequestState
@@ -42,6 +43,7 @@ from handlers.blocked import decide_blocked
 from handlers.checked import decide_checked
 from handlers.command import Question, answer_command, changes_something
 from handlers.context import Context, Rules
+from handlers.errands import decide_found
 from handlers.outcome import decide_outcome, voided_request
 from handlers.recorded import recorded, recorded_without_contract
 from handlers.reply import awaits_its_request, decide_pressed, decide_said, decide_unsaid
@@ -330,6 +332,15 @@ class Dispatcher:
             )
             decision = self._recorded(record, decision, self._context(contract), event.snapshot.at, event.snapshot)
             await tx.apply(decision, event.run_id, event.snapshot.at)
+
+    async def errand_found(self, contract: Contract, errand: Errand, found: Found) -> None:
+        """Commit what follows from an errand that was looked into."""
+        at = self._clock.now()
+        async with self._store.transaction(self._lease()) as tx:
+            record = await tx.record(contract.run_id)
+            context = self._context(contract)
+            decision = decide_found(record, errand, found, context, at)
+            await tx.apply(self._recorded(record, decision, context, at), contract.run_id, at)
 
     def _planner(self, contract: Contract) -> Callable[[Snapshot, Record], RelaunchPlan | NoPlan]:
         launcher = self._launchers.get(contract.orchestrator.kind)

@@ -10,6 +10,7 @@ from structlog.contextvars import bound_contextvars
 
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
+from bot.errands import Errands
 from bot.model.contract import Contract
 from bot.model.event import RunChecked
 from bot.model.value import RunId
@@ -36,6 +37,7 @@ class Watcher:
         clock: Clock,
         hand_on: HandOn,
         blocked: Blocked,
+        errands: Errands,
         deadline: timedelta,
         cadence: timedelta,
     ) -> None:
@@ -49,6 +51,7 @@ class Watcher:
             clock: for durations in the log.
             hand_on: gets the verdicts; commits what follows from them.
             blocked: gets a contract that cannot be used.
+            errands: what was asked for by command, looked into after the check.
             deadline: hard limit of one whole check.
             cadence: of runs whose contract does not say.
         """
@@ -59,6 +62,7 @@ class Watcher:
         self._clock = clock
         self._hand_on = hand_on
         self._blocked = blocked
+        self._errands = errands
         self._deadline = deadline
         self._cadence = cadence
 
@@ -86,6 +90,7 @@ class Watcher:
                 unknown=[j.check for j in event.judgements if j.verdict.kind == "unknown"],
                 duration_s=round(self._clock.monotonic() - began, 3),
             )
+            await self._errands.run(self._with_cadence(contract))
 
     async def _look(self, contract: Contract) -> RunChecked | None:
         """Read and judge; None for a run whose watch is paused."""

@@ -48,18 +48,17 @@ def ask(look: Look) -> Decision:
     record = look.record
     if record.active_action is not None:
         return Decision()
-    if record.open_request is None:
+    asked = record.open_relaunch
+    if asked is None:
         return _ask_anew(look)
-    why_needless = _why_needless(look, record.open_request)
+    why_needless = _why_needless(look, asked)
     if not why_needless:
-        return _revisit(look, record.open_request)
-    withdrawn = record.open_request.model_copy(
-        update={"state": RequestState.WITHDRAWN, "decided_at": look.at, "note": why_needless}
-    )
+        return _revisit(look, asked)
+    withdrawn = asked.model_copy(update={"state": RequestState.WITHDRAWN, "decided_at": look.at, "note": why_needless})
     others = tuple(r for r in record.requests if r.number != withdrawn.number)
-    asked = _ask_anew(replace(look, record=record.model_copy(update={"requests": (*others, withdrawn)})))
+    anew = _ask_anew(replace(look, record=record.model_copy(update={"requests": (*others, withdrawn)})))
     told = tellings.request_closed(look.context, record, withdrawn, look.at)
-    return asked.model_copy(update={"requests": (withdrawn, *asked.requests), "tell": (told, *asked.tell)})
+    return anew.model_copy(update={"requests": (withdrawn, *anew.requests), "tell": (told, *anew.tell)})
 
 
 def _ask_anew(look: Look) -> Decision:
@@ -147,7 +146,7 @@ def _revisit(look: Look, request: Request) -> Decision:
     plan = look.make_plan(look.seen, look.record)
     if isinstance(plan, NoPlan):
         return Decision()
-    changed = differences(request.plan, plan)
+    changed = differences(request.plan, plan) if isinstance(request.plan, RelaunchPlan) else ()
     if request.dri != look.context.contract.dri:
         changed = (f"DRI: {request.dri} → {look.context.contract.dri}", *changed)
     if not changed:

@@ -11,7 +11,7 @@ from bot.model.action import StepName
 from bot.model.durations import say_duration
 from bot.model.event import RunChecked
 from bot.model.incident import Incident, News
-from bot.model.plan import Request
+from bot.model.plan import RelaunchPlan, Request, StopPlan
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import RunState
 from bot.model.snapshot import Snapshot
@@ -75,7 +75,10 @@ def _is_own_stop(record: Record, seen: Snapshot, judgement: Judgement) -> bool:
     action = record.active_action
     if judgement.check != JOB_ENDED or action is None or action.record(StepName.STOP) is None:
         return False
-    return action.plan.stop is not None and seen.job is not None and seen.job.instance_id == action.plan.instance
+    plan = action.plan
+    if not isinstance(plan, RelaunchPlan | StopPlan):
+        return False
+    return plan.stop is not None and seen.job is not None and seen.job.instance_id == plan.instance
 
 
 def _with(record: Record, picture: Seen) -> Record:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from bot.model.audit import AuditEntry
 from bot.model.durations import parse_duration, say_duration
+from bot.model.errand import Errand, ErrandKind
 from bot.model.event import Commanded
 from bot.model.incident import Acknowledged, Incident, Silenced
 from bot.model.person import Person, Standing
@@ -20,7 +21,7 @@ from handlers import tellings
 from handlers.context import Context, standing_of
 from handlers.explained import explain_lines
 from handlers.gate import judge_account
-from handlers.tellings import deed
+from handlers.plans import deed_of
 
 HELP = (
     "status [RUN] — where a run is, when that was true, what is unknown",
@@ -29,7 +30,12 @@ HELP = (
     "ack I4 — you look after an incident: no more reminders",
     "silence I4 2h — hear nothing of an incident until then; it is still watched",
     "explain [RUN] [CHECK] — what each check saw and concluded, and why it told you or did not",
+    "plan [RUN] — what a launch would do, and what the launch checklist finds",
+    "launch [RUN] — ask the DRI for the run's first launch",
     "relaunch [RUN] — ask the DRI for a relaunch from the newest complete checkpoint",
+    "stop [RUN] — ask the DRI to stop the run's job",
+    "cleanup [RUN] — list checkpoints that could be deleted, and ask the DRI for exactly that list",
+    "seal [RUN] — look whether everything of a finished run is there, and ask the DRI for the seal",
     "pause [RUN] / resume [RUN] — stop and start watching a run; it is said in the status",
     "help — this list",
     "A request is decided in its thread: `approve R7` or `deny R7 because …`",
@@ -245,14 +251,12 @@ def _relaunch(question: Question, words: tuple[str, ...]) -> Answered:
     record = _find(question, words)
     if isinstance(record, Answered):
         return record
-    if record.active_action is not None:
-        return _say(question, f"A {deed(record)} of {record.run_id} is under way already.")
+    if (active := record.active_action) is not None:
+        return _say(question, f"A {deed_of(active.plan, record)} of {record.run_id} is under way already.")
     if record.run.is_paused:
         return _say(question, f"The watch over {record.run_id} is paused; `/hero resume {record.run_id}` comes first.")
-    if record.open_request is not None:
-        return _say(
-            question, f"{record.open_request.name} asks for that already and waits for {record.open_request.dri}."
-        )
+    if (asked := record.open_relaunch) is not None:
+        return _say(question, f"{asked.name} asks for that already and waits for {asked.dri}.")
     run = record.run.model_copy(update={"relaunch_wanted_by": person.name})
     said = _say(
         question,
@@ -260,6 +264,53 @@ def _relaunch(question: Question, words: tuple[str, ...]) -> Answered:
         "the answer.",
     )
     decision = Decision(run=run, audit=(_audit(question, record.run_id, "relaunch_wanted", person.name),))
+    return said.model_copy(update={"run_id": record.run_id, "decision": decision, "check_now": record.run_id})
+
+
+def _launch(question: Question, words: tuple[str, ...]) -> Answered:
+    record = _find(question, words)
+    if isinstance(record, Record) and record.instance is not None:
+        again = f"{record.run_id} was launched before, as {record.instance.job_id}; `/hero relaunch {record.run_id}`"
+        return _say(question, f"{again} asks for it once more.")
+    return _relaunch(question, words)
+
+
+def _stop(question: Question, words: tuple[str, ...]) -> Answered:
+    return _send_on(question, words, ErrandKind.STOP, "puts the plan to its DRI")
+
+
+def _plan(question: Question, words: tuple[str, ...]) -> Answered:
+    return _send_on(question, words, ErrandKind.PLAN, "says what a launch would do and what speaks against it")
+
+
+def _cleanup(question: Question, words: tuple[str, ...]) -> Answered:
+    return _send_on(question, words, ErrandKind.CLEANUP, "lists what could be deleted and puts that list to its DRI")
+
+
+def _seal(question: Question, words: tuple[str, ...]) -> Answered:
+    return _send_on(question, words, ErrandKind.SEAL, "looks whether everything is there, and asks its DRI if it is")
+
+
+def _send_on(question: Question, words: tuple[str, ...], kind: ErrandKind, what: str) -> Answered:
+    """Note an errand; it is looked into after the run's next check, which is now."""
+    person = _known_person(question)
+    if isinstance(person, Answered):
+        return person
+    is_named = bool(words) and (question.here is None or RunId(words[0]) in question.contexts)
+    record = _find(question, words[:1] if is_named else ())
+    if isinstance(record, Answered):
+        return record
+    if record.run.is_paused:
+        return _say(question, f"The watch over {record.run_id} is paused; `/hero resume {record.run_id}` comes first.")
+    if any(each.kind is kind for each in record.run.errands):
+        return _say(question, f"Hero looks into that already: {kind} of {record.run_id}.")
+    errand = Errand(kind=kind, by=person.name, at=question.at, argument=" ".join(words[1:] if is_named else words))
+    run = record.run.model_copy(update={"errands": (*record.run.errands, errand)})
+    said = _say(
+        question,
+        f"Hero looks at {record.run_id} now and {what} in the run's thread; nothing is changed before the answer.",
+    )
+    decision = Decision(run=run, audit=(_audit(question, record.run_id, f"{kind}_wanted", person.name),))
     return said.model_copy(update={"run_id": record.run_id, "decision": decision, "check_now": record.run_id})
 
 
@@ -338,9 +389,14 @@ COMMANDS: Mapping[str, Callable[[Question, tuple[str, ...]], Answered]] = {
     "ack": _acknowledge,
     "silence": _silence,
     "explain": _explain,
+    "plan": _plan,
+    "launch": _launch,
     "relaunch": _relaunch,
+    "stop": _stop,
+    "cleanup": _cleanup,
+    "seal": _seal,
     "pause": _pause,
     "resume": _resume,
     "help": _help,
 }
-_CHANGING = frozenset({"ack", "silence", "relaunch", "pause", "resume"})
+_CHANGING = frozenset({"ack", "silence", "plan", "launch", "relaunch", "stop", "cleanup", "seal", "pause", "resume"})

@@ -13,6 +13,8 @@ from bot.model.verdict import Severity
 from bot.render.words import say_command
 from handlers import tellings
 from handlers.context import Context
+from handlers.deeds import deed_news
+from handlers.plans import deed_of, from_where
 
 
 def decide_outcome(
@@ -30,7 +32,8 @@ def decide_outcome(
     before = next((a for a in record.actions if a.number == action.number), None)
     instances = _instances(record, before, action, at, shape)
     latest = record.model_copy(update={"instances": (*record.instances, *instances)}) if instances else record
-    run, told = _news(latest, before, action, context, at)
+    news = _news if action.plan.kind == "relaunch" else deed_news
+    run, told = news(latest, before, action, context, at)
     return Decision(
         run=run,
         instances=instances,
@@ -56,7 +59,8 @@ def _instances(
     """Return the new instance once the job is submitted, and its submission time once the orchestrator has said it."""
     submitted = _newly_done(before, action, StepName.SUBMIT)
     if submitted is not None and submitted.outcome is not None:
-        planned = action.plan.resume_from
+        plan = action.relaunch
+        planned = plan.resume_from
         return (
             Instance(
                 run_id=record.run_id,
@@ -64,12 +68,12 @@ def _instances(
                 job_id=JobId(submitted.outcome.detail),
                 submitted_at=None,
                 launched_at=at,
-                command=action.plan.command,
-                source_sha=action.plan.source_sha,
-                config_digest=action.plan.config_digest,
+                command=plan.command,
+                source_sha=plan.source_sha,
+                config_digest=plan.config_digest,
                 shape=shape,
                 from_step=planned.step if planned else 0,
-                replaces=action.plan.instance,
+                replaces=plan.instance,
             ),
         )
     confirmed = _newly_done(before, action, StepName.CONFIRM)
@@ -93,7 +97,7 @@ def _news(
     if action.state is ActionState.DONE and was is not ActionState.DONE:
         state, tell = RunState.RUNNING, _relaunched
     elif action.state is ActionState.VOID and was is not ActionState.VOID:
-        state, tell = (RunState.UNKNOWN if action.plan.stop else RunState.FAILED), _void
+        state, tell = (RunState.UNKNOWN if action.relaunch.stop else RunState.FAILED), _void
     elif action.state is ActionState.FAILED and was is not ActionState.FAILED:
         state, tell = (RunState.UNKNOWN if _may_live(action) else RunState.FAILED), _failed
     elif action.state is ActionState.GRANTED and submitted is not None:
@@ -113,7 +117,7 @@ def _news(
 
 def _may_live(action: Action) -> bool:
     """Whether a job of the run may be alive although the action has failed: only the next check can tell."""
-    return action.plan.stop is not None or action.record(StepName.SUBMIT) is not None
+    return action.relaunch.stop is not None or action.record(StepName.SUBMIT) is not None
 
 
 def _is_newly_uncertain(before: Action | None, action: Action) -> bool:
@@ -124,7 +128,7 @@ def _is_newly_uncertain(before: Action | None, action: Action) -> bool:
 def _relaunched(record: Record, action: Action, context: Context, at: datetime) -> Telling:
     restore = action.record(StepName.RESTORE)
     submitted = action.record(StepName.SUBMIT)
-    is_first = tellings.deed(record, action) == "launch"
+    is_first = deed_of(action.plan, record, action) == "launch"
     begun = "launched" if is_first else "relaunched"
     return tellings.action_told(
         context,
@@ -133,7 +137,7 @@ def _relaunched(record: Record, action: Action, context: Context, at: datetime) 
         at,
         kind=UpdateKind.LAUNCHED if is_first else UpdateKind.RELAUNCHED,
         key="done",
-        headline=f"{begun} {tellings.from_where(action.plan)} and training{'' if is_first else ' again'}",
+        headline=f"{begun} {from_where(action.relaunch)} and training{'' if is_first else ' again'}",
         evidence=(
             f"job {_detail(submitted)}",
             f"restore: {_detail(restore)}",
@@ -153,7 +157,7 @@ def _submitted(record: Record, action: Action, context: Context, at: datetime) -
         kind=UpdateKind.LAUNCHED,
         key="submitted",
         headline=f"submitted {_detail(action.record(StepName.SUBMIT))}",
-        evidence=(f"command: {say_command(action.plan.command)}",),
+        evidence=(f"command: {say_command(action.relaunch.command)}",),
         next_=(
             "Hero confirms that exactly one job lives, that it survives its first minutes, loads the planned "
             "checkpoint and trains"
@@ -227,8 +231,8 @@ def _failed(record: Record, action: Action, context: Context, at: datetime) -> T
         )
     elif submitted is not None and submitted.is_done:
         left = f"{_detail(submitted)} may still run: look at it, and stop it by hand if it must not train"
-    elif action.plan.stop is not None and not _is_stopped(action):
-        left = f"{action.plan.stop} may still run"
+    elif action.relaunch.stop is not None and not _is_stopped(action):
+        left = f"{action.relaunch.stop} may still run"
     else:
         left = "no job of the run was submitted"
     done = tuple(f"{r.step}: {_detail(r)}" for r in action.records if r.is_done)
@@ -239,7 +243,8 @@ def _failed(record: Record, action: Action, context: Context, at: datetime) -> T
         at,
         kind=UpdateKind.FAILED,
         key="failed",
-        headline=f"the {tellings.deed(record, action)} stopped at `{failed.step if failed else '?'}`: {action.noted}",
+        headline=f"the {deed_of(action.plan, record, action)} stopped at "
+        f"`{failed.step if failed else '?'}`: {action.noted}",
         severity=Severity.CRITICAL,
         evidence=tuple(f"done before: {line}" for line in done),
         next_=f"{left}; Hero does nothing further; {asks_again}",

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from bot.model.action import Action, ActionState, StepName
+from bot.model.action import CHANGING, Action, ActionState
 from bot.model.answer import Approve, Chatter, Deny, Unclear, parse_answer
 from bot.model.audit import AuditEntry
 from bot.model.delivery import ChannelName
@@ -16,8 +16,7 @@ from bot.model.update import UpdateKind
 from handlers import tellings
 from handlers.context import Context
 from handlers.gate import Allowed, Attempt, Turned, grant_for, judge_attempt
-
-_STEPS_THAT_CHANGE = (StepName.STOP, StepName.SUBMIT)
+from handlers.plans import asks_again, deed_of, first_of
 
 
 def decide_said(
@@ -79,7 +78,7 @@ def decide_unsaid(record: Record, event: Unsaid, context: Context, at: datetime)
     """Withdraw a decision whose message was deleted before anything in the world was changed (field report R45)."""
     via = _via(event.actor, event.place.key, event.place.message)
     action = record.active_action
-    if action is None or any(action.record(step) is not None for step in _STEPS_THAT_CHANGE):
+    if action is None or any(action.record(step) is not None for step in CHANGING):
         return Decision()
     request = next((r for r in record.requests if r.number == action.grant.request and r.decided_via == via), None)
     if request is None:
@@ -121,10 +120,10 @@ def _approve(record: Record, attempt: Attempt, allowed: Allowed, context: Contex
         plan=granted.plan,
         grant=grant_for(allowed, at, context),
     )
-    run = record.run.model_copy(update={"state": RunState.RELAUNCHING, "last_told_at": at})
+    state = RunState.RELAUNCHING if granted.plan.kind == "relaunch" else record.run.state
+    run = record.run.model_copy(update={"state": state, "last_told_at": at})
     after = record.model_copy(update={"run": run})
-    first = f"stop {granted.plan.stop}, then submit" if granted.plan.stop else "submit"
-    deed = tellings.deed(record)
+    deed = deed_of(granted.plan, record)
     progress = tellings.action_told(
         context,
         after,
@@ -134,7 +133,8 @@ def _approve(record: Record, attempt: Attempt, allowed: Allowed, context: Contex
         key="granted",
         headline=f"{granted.name} was approved by {allowed.by}; the {deed} begins",
         evidence=(f"plan digest {granted.digest[:12]}",),
-        next_=f"Hero reads the world once more and, if the plan still holds, will {first}; it reports here",
+        next_=f"Hero reads the world once more and, if the plan still holds, will {first_of(granted.plan)}; it reports "
+        "here",
     )
     audit = _audit(record, attempt.actor, "approved", f"{granted.name}, plan {granted.digest}, by {allowed.by}", at)
     return Decision(
@@ -164,7 +164,7 @@ def _deny(record: Record, attempt: Attempt, allowed: Allowed, context: Context, 
         key=f"request/{denied.number}/denied",
         headline=f"{denied.name} was denied by {allowed.by}; nothing is changed",
         evidence=(f"because: {attempt.note}",) if attempt.note else (),
-        next_=f"Hero goes on watching; `/hero relaunch {record.run_id}` asks again",
+        next_=f"Hero goes on watching; {asks_again(denied)}",
     )
     audit = _audit(record, attempt.actor, "denied", f"{denied.name} by {allowed.by}: {attempt.note}", at)
     run = record.run.model_copy(update={"last_told_at": at})

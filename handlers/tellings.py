@@ -8,12 +8,13 @@ from bot.model.durations import say_duration
 from bot.model.event import Place
 from bot.model.incident import Incident
 from bot.model.person import Actor
-from bot.model.plan import RelaunchPlan, Request, RequestState
+from bot.model.plan import Request, RequestState
 from bot.model.record import Record, Telling
 from bot.model.update import Choice, Update, UpdateKind
 from bot.model.verdict import Severity
-from bot.render.words import say_command, say_time
+from bot.render.words import say_time
 from handlers.context import Context, standing_of
+from handlers.plans import asks_again, plan_lines, question_of
 
 
 def tell(
@@ -188,7 +189,7 @@ def request_asked(context: Context, record: Record, request: Request, at: dateti
         at,
         kind=UpdateKind.REQUEST_ASKED,
         key=f"request/{request.number}/asked",
-        headline=f"{request.name}: may Hero {deed(record)} this run {from_where(request.plan)}?",
+        headline=f"{request.name}: may Hero {question_of(request.plan, record)}?",
         severity=Severity.CRITICAL,
         evidence=(f"why: {request.reason}", *extra),
         plan=plan_lines(request.plan),
@@ -210,7 +211,7 @@ def request_reminder(context: Context, record: Record, request: Request, at: dat
         at,
         kind=UpdateKind.REQUEST_REMINDER,
         key=f"request/{request.number}/reminder/{at.isoformat()}",
-        headline=f"{request.name} still waits for an answer: {deed(record)} this run {from_where(request.plan)}?",
+        headline=f"{request.name} still waits for an answer: {question_of(request.plan, record)}?",
         severity=Severity.CRITICAL,
         evidence=(f"why: {request.reason}", f"asked {say_time(request.asked_at, context.rules.timezone)}"),
         next_=(
@@ -231,20 +232,21 @@ _ENDINGS = {
 }
 
 
-def _after_ending(record: Record, request: Request) -> str:
+def _after_ending(request: Request) -> str:
     """Say what comes of a request that nobody can answer any more."""
-    asks_again = f"`/hero relaunch {record.run_id}` asks again"
+    again = asks_again(request)
     match request.state:
         case RequestState.GRANTED:
             return "Hero reads the world once more, carries the plan out if it still holds, and reports"
         case RequestState.DENIED:
-            return f"nothing is changed; {asks_again}"
+            return f"nothing is changed; {again}"
         case RequestState.EXPIRED:
-            return f"nothing was changed, and Hero does not ask again by itself; {asks_again}"
+            return f"nothing was changed, and Hero does not ask again by itself; {again}"
         case RequestState.VOID:
-            return "nothing was changed; Hero asks anew with the difference"
+            asks = "Hero asks anew with the difference" if request.plan.kind == "relaunch" else again
+            return f"nothing was changed; {asks}"
         case RequestState.WITHDRAWN:
-            return f"nothing was changed and nothing is to be decided; {asks_again} if it is needed after all"
+            return f"nothing was changed and nothing is to be decided; {again} if it is needed after all"
         case RequestState.OPEN:
             return f"{request.dri} decides"
 
@@ -260,7 +262,7 @@ def request_closed(context: Context, record: Record, request: Request, at: datet
         headline=f"{request.name} {say_outcome(request, context.rules.timezone)}",
         evidence=(f"it was asked because: {request.reason}",),
         plan=plan_lines(request.plan),
-        next_=_after_ending(record, request),
+        next_=_after_ending(request),
         choice=Choice(request=request.name, is_open=False, outcome=say_outcome(request, context.rules.timezone)),
         slot=f"request:{request.number}",
     )
@@ -274,50 +276,6 @@ def say_outcome(request: Request, timezone: str) -> str:
     if request.decided_at:
         words += f" at {say_time(request.decided_at, timezone)}"
     return f"{words} ({request.note})" if request.note else words
-
-
-def plan_lines(plan: RelaunchPlan) -> tuple[str, ...]:
-    """Every value of a plan as ``label: value``; what the DRI says yes to."""
-    checkpoint = plan.resume_from
-    nothing_to_stop = "nothing, the job has ended" if plan.instance else "nothing, no job of this run is known"
-    resume = f"step {checkpoint.step}, {checkpoint.path}" if checkpoint else None
-    return (
-        f"stop first: {plan.stop or nothing_to_stop}",
-        f"command: {say_command(plan.command)}",
-        f"environment added: {', '.join(plan.environment) or 'none'}",
-        f"run in: {plan.directory}",
-        f"job afterwards: {plan.job_id}",
-        f"output root: {plan.output_root} (the contract's)",
-        f"resume from: {resume or 'NO complete checkpoint was found; training would begin at step 0'}",
-        f"source SHA: {plan.source_sha or 'not stated in the contract'}",
-        *(f"changed since the last launch: {change}" for change in plan.changes),
-        *_no_change(plan),
-        f"digest: {plan.digest[:12]}",
-    )
-
-
-def _no_change(plan: RelaunchPlan) -> tuple[str, ...]:
-    if plan.changes:
-        return ()
-    if not plan.instance:
-        return ("changed since the last launch: there was none that Hero knows of",)
-    return ("changed since the last launch: nothing that the contract states",)
-
-
-def from_where(plan: RelaunchPlan) -> str:
-    return f"from step {plan.resume_from.step}" if plan.resume_from else "from step 0"
-
-
-def deed(record: Record, action: Action | None = None) -> str:
-    """``launch`` when the run has no launch before this one, else ``relaunch``.
-
-    Args:
-        record: with the new instance in it once the action has submitted it.
-        action: what is being carried out; None while it is only asked about.
-    """
-    submitted = action.record(StepName.SUBMIT) if action else None
-    before = len(record.instances) - (1 if submitted is not None and submitted.is_done else 0)
-    return "relaunch" if before > 0 else "launch"
 
 
 def action_told(

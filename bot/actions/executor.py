@@ -2,17 +2,18 @@
 
 Each step's intent is committed before it and its outcome after it (law 3). A step that is found with an intent and no
 outcome is resolved by asking the world; only a submission that the orchestrator positively does not know is made.
-What the steps are is in ``bot/actions/steps.py``; what people are told of them is decided by the function handed in.
+What the steps of a relaunch are is in ``bot/actions/steps.py``; what people are told of them is decided by the function
+handed in.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from bot.actions.steps import Steps
+from bot.actions.ports import StepTaker
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
 from bot.errors import LeaseLostError, StoreError
@@ -52,7 +53,7 @@ class Executor:
         self,
         *,
         store: Store,
-        steps: Steps,
+        steps: Mapping[str, StepTaker],
         contracts: Contracts,
         clock: Clock,
         decide: Decide,
@@ -65,7 +66,7 @@ class Executor:
 
         Args:
             store: where intents and outcomes are committed.
-            steps: what each step does.
+            steps: what each step does, by the plan's kind.
             contracts: read anew before every step; a contract that broke meanwhile stops the action.
             clock: for times and pauses.
             decide: what people are told.
@@ -205,7 +206,8 @@ class Executor:
                 raise _TakenBackError
 
         try:
-            outcome = await self._steps.take(step, before, contract, is_resumed=is_resumed, fence=fence)
+            taker = self._steps[before.plan.kind]
+            outcome = await taker.take(step, before, contract, is_resumed=is_resumed, fence=fence)
         except _TakenBackError:
             return action, Waiting(detail="the action has ended meanwhile")
         except StoreError:

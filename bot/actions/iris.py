@@ -14,7 +14,7 @@ from bot.model.action import Done, Refused, StepOutcome, Uncertain
 from bot.model.contract import Contract
 from bot.model.durations import say_duration
 from bot.model.job import Job
-from bot.model.plan import Grant, RelaunchPlan
+from bot.model.plan import Grant, RelaunchPlan, StopPlan
 from bot.model.reading import Reading
 from bot.model.value import JobId
 from bot.redaction import Redactor
@@ -60,7 +60,7 @@ class IrisLauncher:
         """Ask for a job and its children; Known(()) only when the controller knows none such."""
         return await self._orchestrator.jobs(contract, job_id)
 
-    async def stop(self, contract: Contract, plan: RelaunchPlan, grant: Grant) -> StepOutcome:  # noqa: ARG002 - the port's
+    async def stop(self, contract: Contract, plan: RelaunchPlan | StopPlan, grant: Grant) -> StepOutcome:  # noqa: ARG002 - the port's
         """Tell the controller to end exactly ``plan.stop`` and what is below it; no neighbour, whatever its name."""
         if not grant.covers(plan, self._clock.now()):
             return Refused(detail="the approval is not for this plan, or has expired; nothing was stopped")

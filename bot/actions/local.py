@@ -23,7 +23,7 @@ from bot.model.action import Done, Refused, StepOutcome, Uncertain
 from bot.model.contract import Contract, LocalContract
 from bot.model.durations import say_duration
 from bot.model.job import Job
-from bot.model.plan import Grant, RelaunchPlan
+from bot.model.plan import Grant, RelaunchPlan, StopPlan
 from bot.model.reading import Reading
 from bot.model.value import JobId, Value
 from bot.sources.local import LocalOrchestrator, find_job, read_job
@@ -115,7 +115,7 @@ class LocalLauncher:
         except ServiceError as error:
             return Uncertain(detail=f"{plan.job_id}: {error.detail}")
 
-    async def stop(self, contract: Contract, plan: RelaunchPlan, grant: Grant) -> StepOutcome:
+    async def stop(self, contract: Contract, plan: RelaunchPlan | StopPlan, grant: Grant) -> StepOutcome:
         """End exactly the processes of ``plan.stop``: SIGTERM, a grace, SIGKILL."""
         if refusal := self._refusal(contract, plan, grant):
             return refusal
@@ -126,12 +126,12 @@ class LocalLauncher:
         except ServiceError as error:
             return Uncertain(detail=f"{plan.stop}: {error.detail}")
 
-    def _refusal(self, contract: Contract, plan: RelaunchPlan, grant: Grant) -> Refused | None:
+    def _refusal(self, contract: Contract, plan: RelaunchPlan | StopPlan, grant: Grant) -> Refused | None:
         if not grant.covers(plan, self._clock.now()):
             return Refused(detail=f"the grant of request R{grant.request} does not cover this plan, or has expired")
         if contract.run_id != plan.run_id:
             return Refused(detail=f"the plan is for {plan.run_id}, the contract for {contract.run_id}")
-        if contract.command_sha256 != plan.command_sha256:
+        if isinstance(plan, RelaunchPlan) and contract.command_sha256 != plan.command_sha256:
             return Refused(detail="the contract's command is not the one that was granted any more")
         return None
 

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Protocol
 
-from bot.model.action import StepOutcome
+from bot.model.action import Action, StepName, StepOutcome
 from bot.model.contract import Contract
 from bot.model.job import Job
-from bot.model.plan import Grant, RelaunchPlan
+from bot.model.plan import Grant, RelaunchPlan, StopPlan
 from bot.model.reading import Reading
 from bot.model.value import JobId, Value
 
@@ -44,7 +44,7 @@ class Launcher(Protocol):
         """Ask for a job and its children; Known(()) only when the orchestrator answered that there is none."""
         ...
 
-    async def stop(self, contract: Contract, plan: RelaunchPlan, grant: Grant) -> StepOutcome:
+    async def stop(self, contract: Contract, plan: RelaunchPlan | StopPlan, grant: Grant) -> StepOutcome:
         """Ask the orchestrator to end ``plan.stop`` and nothing else; Done means accepted, not yet terminal.
 
         Safe to repeat.
@@ -67,4 +67,23 @@ class Launcher(Protocol):
 
     async def is_submitting(self, contract: Contract) -> bool:
         """Whether a submission begun earlier, perhaps by a Hero that was killed, may still be under way here."""
+        ...
+
+
+class StepTaker(Protocol):
+    """Does the steps of one kind of action; the executor knows the order and keeps the ledger."""
+
+    async def take(
+        self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence
+    ) -> StepOutcome:
+        """Do one step, or look once at what it waits for.
+
+        Args:
+            step: which one.
+            action: with the step's intent already committed.
+            contract: as it is on disk now.
+            is_resumed: whether the intent was committed earlier, so that the step may have happened already: the world
+                is asked before anything is done again.
+            fence: awaited right before the world is changed.
+        """
         ...

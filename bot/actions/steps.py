@@ -7,6 +7,7 @@ from typing import assert_never
 from bot.actions.ports import Fence, Launcher
 from bot.actions.relaunch import NoPlan, differences, plan_relaunch
 from bot.actions.restore import NotYet, Restored, WrongRestore, judge_restore
+from bot.actions.stopping import stop_job
 from bot.clock import Clock
 from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Uncertain, Waiting
 from bot.model.contract import Contract
@@ -82,7 +83,7 @@ class Steps:
             case StepName.VERIFY:
                 return await self._verify(action, contract)
             case StepName.STOP:
-                return await self._stop(action, contract, fence)
+                return await stop_job(self._launcher(contract), contract, action.relaunch, action.grant, fence)
             case StepName.SUBMIT:
                 return await self._submit(action, contract, is_resumed=is_resumed, fence=fence)
             case StepName.CONFIRM:
@@ -91,12 +92,15 @@ class Steps:
                 return await self._stabilise(action, contract)
             case StepName.RESTORE:
                 return await self._restore(action, contract)
+            case StepName.DELETE | StepName.TAG:
+                msg = f"a relaunch has no step {step}"
+                raise AssertionError(msg)
             case _:
                 assert_never(step)
 
     async def _verify(self, action: Action, contract: Contract) -> StepOutcome:
         """Rebuild the plan from the world as it is now; any difference voids the grant (law 2)."""
-        plan = action.plan
+        plan = action.relaunch
         if not action.grant.covers(plan, self._clock.now()):
             return Refused(detail="the approval is no longer valid: it has expired or is for another plan")
         record = await self._store.record(action.run_id)
@@ -116,32 +120,6 @@ class Steps:
             case RelaunchPlan():
                 return Done(detail="the world is as it was when the plan was asked")
 
-    async def _stop(  # noqa: PLR0911 - one return a case
-        self, action: Action, contract: Contract, fence: Fence
-    ) -> StepOutcome:
-        """Stop the old job unless it is terminal, and see it and its tasks end. Safe to repeat."""
-        plan = action.plan
-        if plan.stop is None:
-            return Done(detail="the old job was terminal already")
-        launcher = self._launcher(contract)
-        jobs = await launcher.jobs(contract, plan.stop)
-        match jobs:
-            case Unknown(detail=detail):
-                return Waiting(detail=f"the job to stop cannot be read: {detail}")
-            case Known(value=()):
-                return Done(detail=f"the orchestrator knows no {plan.stop} any more")
-            case Known(value=(job, *_)) if job.instance_id != plan.instance:
-                return Refused(detail=f"{plan.stop} is another launch now ({job.instance_id}); it was not touched")
-            case Known(value=found) if all(each.state.is_terminal for each in found):
-                return Done(detail=f"{plan.stop} is {found[0].state}")
-            case Known():
-                pass
-        await fence()
-        outcome = await launcher.stop(contract, plan, action.grant)
-        if isinstance(outcome, Refused):
-            return outcome
-        return Waiting(detail=f"{plan.stop} was told to stop and is not terminal yet ({outcome.detail})")
-
     async def _submit(  # noqa: PLR0911 - one return a case
         self, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence
     ) -> StepOutcome:
@@ -151,7 +129,7 @@ class Steps:
         has positively said for a while that it knows of none, and nothing of it is still under way on this machine.
         One that ended by itself, and that the orchestrator does not know, has failed.
         """
-        plan = action.plan
+        plan = action.relaunch
         found = await self._find_submission(action, contract)
         match found:
             case Done(detail=job_id) if not is_resumed:
@@ -175,7 +153,7 @@ class Steps:
 
     def _why_not_submitted(self, action: Action, contract: Contract) -> str:
         """Say why a job that does not exist may not be submitted (again); nothing when it may."""
-        plan = action.plan
+        plan = action.relaunch
         if action.submit_failure:
             return f"{action.submit_failure}; the orchestrator knows no new {plan.job_id}"
         if action.submits >= _MOST_SUBMITS:
@@ -188,7 +166,7 @@ class Steps:
 
     async def _find_submission(self, action: Action, contract: Contract) -> Done | Waiting | None:
         """Return the new job as Done, None when there is positively none, Waiting when nobody can say."""
-        plan = action.plan
+        plan = action.relaunch
         launcher = self._launcher(contract)
         if await launcher.is_submitting(contract):
             self._absent_since.pop(action.number, None)
@@ -212,7 +190,7 @@ class Steps:
 
     async def _confirm(self, action: Action, contract: Contract) -> StepOutcome:
         """See exactly one live job of the run: the new one."""
-        plan = action.plan
+        plan = action.relaunch
         job = await self._new_job(action, contract)
         if not isinstance(job, Job):
             return job
@@ -257,7 +235,7 @@ class Steps:
         instance = record.instance if record else None
         seen = await self._reader.read(contract, _as_new(instance, job), action.metrics_cursor)
         rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
-        judged = judge_restore(action.plan, contract, seen, tuple(row.step for row in rows))
+        judged = judge_restore(action.relaunch, contract, seen, tuple(row.step for row in rows))
         match judged:
             case Restored(detail=detail):
                 return Done(detail=detail)
@@ -268,7 +246,7 @@ class Steps:
 
     async def _new_job(self, action: Action, contract: Contract) -> Job | StepOutcome:
         """Return the planned job, never one that was merely printed; what is in the way of knowing it as an outcome."""
-        plan = action.plan
+        plan = action.relaunch
         job_id = plan.job_id
         jobs = await self._launcher(contract).jobs(contract, job_id)
         if isinstance(jobs, Unknown):

@@ -1,16 +1,17 @@
 """An action is carried out step by step; each step's intent is committed before it and its outcome after it."""
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Literal
 
 from pydantic import AwareDatetime
 
-from bot.model.plan import Grant, Plan
+from bot.model.plan import Grant, Plan, RelaunchPlan
 from bot.model.value import RunId, Value
 
 
 class StepName(StrEnum):
-    """The steps of a relaunch, in their order."""
+    """The steps of all kinds of actions."""
 
     VERIFY = "verify"
     """Read the world anew, rebuild the plan, compare digests."""
@@ -24,9 +25,29 @@ class StepName(StrEnum):
     """120 s after the submission: it has not died at once."""
     RESTORE = "restore"
     """It loaded the planned checkpoint and its training loop has begun."""
+    DELETE = "delete"
+    """Delete the listed checkpoints, one after the other, each looked at right before."""
+    TAG = "tag"
+    """Create the seal's tag exactly once."""
 
 
-RELAUNCH_STEPS = tuple(StepName)
+STEPS: Mapping[str, tuple[StepName, ...]] = {
+    "relaunch": (
+        StepName.VERIFY,
+        StepName.STOP,
+        StepName.SUBMIT,
+        StepName.CONFIRM,
+        StepName.STABILISE,
+        StepName.RESTORE,
+    ),
+    "stop": (StepName.VERIFY, StepName.STOP),
+    "cleanup": (StepName.VERIFY, StepName.DELETE),
+    "seal": (StepName.VERIFY, StepName.TAG),
+}
+"""The steps of each kind of plan, in their order."""
+
+CHANGING = frozenset({StepName.STOP, StepName.SUBMIT, StepName.DELETE, StepName.TAG})
+"""The steps that change the world; once one is begun, a yes cannot be taken back by deleting it."""
 
 
 class Done(Value):
@@ -115,7 +136,19 @@ class Action(Value):
     @property
     def next_step(self) -> StepName | None:
         """The first step that is not done; None when all are."""
-        return next((s for s in RELAUNCH_STEPS if not ((r := self.record(s)) and r.is_done)), None)
+        return next((s for s in STEPS[self.plan.kind] if not ((r := self.record(s)) and r.is_done)), None)
+
+    @property
+    def relaunch(self) -> RelaunchPlan:
+        """The plan of an action that launches.
+
+        Raises:
+            AssertionError: the action is of another kind; the caller should have known.
+        """
+        if not isinstance(self.plan, RelaunchPlan):
+            msg = f"action {self.number} is a {self.plan.kind}, not a relaunch"
+            raise AssertionError(msg)  # noqa: TRY004 - a bug of ours, not a wrong argument
+        return self.plan
 
     def begun(self, step: StepName, at: AwareDatetime) -> "Action":
         """Return the action with the intent of a step noted."""

@@ -3,11 +3,33 @@
 import hashlib
 import json
 from enum import StrEnum
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, Field
 
 from bot.model.value import JobId, PersonName, RunId, Value
+
+
+class PlanBase(Value):
+    """Exactly what one action would do.
+
+    Every field is a fact that the DRI says yes to; a difference in any of them, seen when the plan is rebuilt just
+    before it is carried out, changes the digest and voids the grant. So nothing that moves by itself (the current
+    step, an age) belongs in a plan.
+    """
+
+    LATER: ClassVar[frozenset[str]] = frozenset()
+    """Fields that came after plans of this kind were first stored: while empty they are no part of the digest, so that
+    a yes given before an upgrade still counts after it."""
+
+    run_id: RunId
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the plan's canonical JSON."""
+        content = self.model_dump(mode="json")
+        content = {name: value for name, value in content.items() if value or name not in self.LATER}
+        return hashlib.sha256(canonical_json(content).encode()).hexdigest()
 
 
 class PlannedCheckpoint(Value):
@@ -17,16 +39,12 @@ class PlannedCheckpoint(Value):
     path: str
 
 
-class RelaunchPlan(Value):
-    """Stop the job if it still lives, then submit the same run once more.
+class RelaunchPlan(PlanBase):
+    """Stop the job if it still lives, then submit the run: its first launch, or once more."""
 
-    Every field is a fact that the DRI says yes to; a difference in any of them, seen when the plan is rebuilt just
-    before it is carried out, changes the digest and voids the grant. So nothing that moves by itself (the current
-    step, an age) belongs here.
-    """
+    LATER: ClassVar[frozenset[str]] = frozenset({"accepts"})
 
     kind: Literal["relaunch"] = "relaunch"
-    run_id: RunId
     instance: str
     """The instance that is replaced, as ``JOB_ID@SUBMITTED``; empty when no job of the run was found."""
     stop: JobId | None
@@ -48,19 +66,61 @@ class RelaunchPlan(Value):
     config_digest: str
     changes: tuple[str, ...]
     """What differs from the instance before; empty when nothing does."""
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the plan's canonical JSON."""
-        return hashlib.sha256(canonical_json(self).encode()).hexdigest()
+    accepts: tuple[str, ...] = ()
+    """What the launch checklist could not clear and leaves to the DRI: a yes to this plan is a yes to each line."""
 
 
-type Plan = RelaunchPlan
+class StopPlan(PlanBase):
+    """End the run's job and see it terminal. The run stays stopped until somebody asks for a launch."""
+
+    kind: Literal["stop"] = "stop"
+    stop: JobId
+    instance: str
+    """The launch that is ended, as ``JOB_ID@SUBMITTED``; a namesake after it is not touched."""
 
 
-def canonical_json(value: Value) -> str:
+class PlannedRemoval(Value):
+    """One checkpoint that would be deleted for good."""
+
+    step: int
+    path: str
+    size_bytes: int | None
+    """None when it could not be measured; shown as unknown."""
+
+
+class CleanUpPlan(PlanBase):
+    """Delete exactly these checkpoints and nothing else."""
+
+    kind: Literal["cleanup"] = "cleanup"
+    removals: tuple[PlannedRemoval, ...] = Field(min_length=1)
+    """By step ascending."""
+    kept: tuple[str, ...]
+    """What stays and why, one line each: the newest, the final one, what launches and recoveries read, milestones."""
+
+
+class SealPlan(PlanBase):
+    """Create the tag that says: this run is finished and everything of it is where it should be."""
+
+    kind: Literal["seal"] = "seal"
+    repository: str
+    """``owner/name`` in which the tag is created."""
+    tag: str
+    sha: str
+    """The commit that it points to: the source of the instance that finished."""
+    message: str
+    """The tag's own text: final step, checkpoint, tracker, DRI."""
+    final_step: int
+    checkpoint: PlannedCheckpoint
+
+
+type Plan = Annotated[RelaunchPlan | StopPlan | CleanUpPlan | SealPlan, Field(discriminator="kind")]
+
+
+def canonical_json(content: Value | dict[str, object]) -> str:
     """Return JSON that is equal for equal content: sorted keys, no spaces."""
-    return json.dumps(value.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    if isinstance(content, Value):
+        content = content.model_dump(mode="json")
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 class RequestState(StrEnum):
@@ -119,6 +179,6 @@ class Grant(Value):
     at: AwareDatetime
     expires_at: AwareDatetime
 
-    def covers(self, plan: Plan, at: AwareDatetime) -> bool:
+    def covers(self, plan: PlanBase, at: AwareDatetime) -> bool:
         """Whether this yes is for that very plan, and still counts."""
         return self.run_id == plan.run_id and self.digest == plan.digest and at < self.expires_at

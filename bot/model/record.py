@@ -51,6 +51,11 @@ class Record(Value):
         """The newest request that waits for an answer."""
         return next((r for r in reversed(self.requests) if r.state == "open"), None)
 
+    @property
+    def open_relaunch(self) -> Request | None:
+        """The request for a launch or relaunch that waits for an answer; there is never a second one of the run."""
+        return next((r for r in reversed(self.requests) if r.state == "open" and r.plan.kind == "relaunch"), None)
+
     def posted_at(self, channel: ChannelName, slot: str) -> Posted | None:
         return next((p for p in self.posted if p.channel is channel and p.slot == slot), None)
 

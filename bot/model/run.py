@@ -6,6 +6,7 @@ from enum import StrEnum
 from pydantic import AwareDatetime
 
 from bot.model.drift import ConfigShape
+from bot.model.errand import Errand
 from bot.model.value import JobId, RunId, Value
 
 
@@ -94,6 +95,8 @@ class Run(Value):
     """The last milestone that was told."""
     blocked_reason: str = ""
     is_paused: bool = False
+    errands: tuple[Errand, ...] = ()
+    """What was asked for by command and is to be looked into after the next check."""
     promised: dict[str, str] = {}
     """The contract as it was last put on record, field by field, secrets scrubbed."""
     tracker_url: str = ""

@@ -267,7 +267,8 @@ def blind(at: datetime = AT, reason: Gap = Gap.TIMEOUT) -> Snapshot:
     """Return a snapshot of nothing but Unknowns."""
     dark = unknown(reason, at=at)
     seen = snapshot(at, jobs=dark, log=dark, metrics=dark, checkpoints=dark)
-    return seen.model_copy(update={"tracker": dark, "telemetry": dark})
+    others = ("tracker", "telemetry", "code", "config", "pods")
+    return seen.model_copy(update=dict.fromkeys(others, dark))
 
 
 def _read[T](value: T | Unknown, at: datetime) -> Reading[T]:

@@ -1,6 +1,7 @@
 """The relaunch plan: what the DRI says yes to, word for word, and nothing once any word of it has changed."""
 
 import asyncio
+import hashlib
 import json
 from datetime import timedelta
 from pathlib import Path
@@ -166,6 +167,7 @@ CHANGED: list[dict[str, Any]] = [
     {"source_sha": "f" * 40},
     {"config_digest": "3" * 64},
     {"changes": ("lr: 1 → 2",)},
+    {"accepts": ("checkpoint policy: three are kept",)},
     {"run_id": "another-run"},
 ]
 
@@ -191,6 +193,13 @@ def test_a_changed_plan_voids_its_grant(change: dict[str, Any]) -> None:
 
 def test_every_field_of_a_plan_is_in_that_table() -> None:
     assert {name for change in CHANGED for name in change} | {"kind"} == set(RelaunchPlan.model_fields)
+
+
+def test_a_yes_from_before_an_upgrade_counts_after_it() -> None:
+    """A field that came later is no part of the digest while it is empty."""
+    before = {name: value for name, value in a_plan().model_dump(mode="json").items() if name != "accepts"}
+
+    assert a_plan().digest == hashlib.sha256(canonical_json(before).encode()).hexdigest()
 
 
 def test_a_grant_ends_with_its_hour() -> None:
@@ -237,7 +246,9 @@ def test_a_plan_that_was_stored_and_read_again_has_the_same_digest_and_no_secret
         record = await store.record(RUN)
         await store.close()
         assert record is not None
-        return record.requests[0].plan
+        plan = record.requests[0].plan
+        assert isinstance(plan, RelaunchPlan)
+        return plan
 
     stored = asyncio.run(through_the_store())
 

@@ -220,7 +220,7 @@ class Bench:
         )
         self.executor = Executor(
             store=store,
-            steps=steps,
+            steps={"relaunch": steps},
             contracts=contracts,
             clock=self.clock,
             decide=self._decide,

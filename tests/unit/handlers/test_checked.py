@@ -13,7 +13,7 @@ from bot.model.action import Action, StepName
 from bot.model.event import RunChecked
 from bot.model.incident import Acknowledged, Incident, Open, Resolved, open_incident
 from bot.model.job import JobState
-from bot.model.plan import Grant, Request, RequestState
+from bot.model.plan import Grant, RelaunchPlan, Request, RequestState
 from bot.model.reading import Gap
 from bot.model.record import Decision, Record
 from bot.model.run import Progress, Run, RunState
@@ -149,6 +149,11 @@ def test_a_run_is_greeted_at_first_sight_and_never_again() -> None:
     assert second.instances == ()
 
 
+def plan_of(request: Request) -> RelaunchPlan:
+    assert isinstance(request.plan, RelaunchPlan)
+    return request.plan
+
+
 def test_a_failure_opens_an_incident_tells_it_and_asks_the_dri() -> None:
     known = watched()
 
@@ -158,8 +163,9 @@ def test_a_failure_opens_an_incident_tells_it_and_asks_the_dri() -> None:
     assert [(i.number, i.check) for i in decision.incidents] == [(1, ENDED)]
     (asked,) = decision.requests
     assert (asked.number, asked.incident, asked.dri) == (1, 1, ADA)
-    assert asked.plan.resume_from is not None
-    assert asked.plan.resume_from.step == 200
+    resume = plan_of(asked).resume_from
+    assert resume is not None
+    assert resume.step == 200
     assert asked.expires_at == AT + timedelta(hours=24)
     assert [entry.what for entry in decision.audit] == ["request_asked"]
     question = told(decision, UpdateKind.REQUEST_ASKED)
@@ -462,7 +468,7 @@ def test_a_job_that_has_succeeded_takes_the_question_back() -> None:
 def test_a_stall_that_is_over_takes_its_question_back_so_that_no_late_yes_stops_a_healthy_run() -> None:
     known = watched()
     known = after(known, check(known, RUNNING, fails(STALLED)))
-    assert known.requests[0].plan.stop == JOB
+    assert plan_of(known.requests[0]).stop == JOB
 
     decision = check(known, snapshot(later(15), checkpoints=SAVED), verdict_of(STALLED, Pass()))
 
@@ -543,7 +549,7 @@ def test_a_relaunch_that_somebody_wants_is_put_to_the_dri_once() -> None:
     (asked,) = decision.requests
     assert asked.reason == "bob asked for it"
     assert asked.incident is None
-    assert asked.plan.stop == JOB
+    assert plan_of(asked).stop == JOB
     assert decision.run is not None
     assert decision.run.relaunch_wanted_by == ""
     again = check(after(known, decision), RUNNING, verdict_of(ENDED, Pass()))

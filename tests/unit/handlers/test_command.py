@@ -268,7 +268,9 @@ def test_whoever_may_not_decide_changes_nothing_by_command_either(
 
 
 def test_only_what_changes_something_needs_to_ask_the_platform() -> None:
-    assert [verb for verb in COMMANDS if changes_something(verb)] == ["ack", "silence", "relaunch", "pause", "resume"]
+    harmless = {"status", "runs", "incidents", "explain", "help"}
+
+    assert {verb for verb in COMMANDS if not changes_something(verb)} == harmless
     assert not changes_something("")
     assert changes_something("PAUSE x")
 

@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any
 
-from bot.model.action import Action, ActionState, Done, Refused, StepName, StepOutcome
+from bot.model.action import STEPS, Action, ActionState, Done, Refused, StepName, StepOutcome
 from bot.model.plan import Grant, RequestState
 from bot.model.record import Decision, Record
 from bot.model.run import RunState
@@ -30,7 +30,7 @@ def an_action(upto: StepName | None = None, **fields: Any) -> Action:
     plan = fields.pop("plan", PLAN)
     grant = Grant(request=7, run_id=RUN, digest=plan.digest, by=ADA, at=AT, expires_at=AT + timedelta(hours=1))
     action = Action(number=2, run_id=RUN, plan=plan, grant=grant, **fields)
-    for step in StepName:
+    for step in STEPS["relaunch"]:
         if upto is None:
             break
         action = ended(action, step, Done(detail=DETAILS.get(step, "done")))
