@@ -56,6 +56,7 @@ class ConfigShape(Value):
     """
 
     origin: str
+    is_trackers: bool = False
     values: dict[str, str] = {}
     """JSON text by dotted key; of a long one the digest."""
     folded: dict[str, str] = {}
@@ -134,7 +135,7 @@ def shape_of(config: LaunchedConfig, room: int | None = SHAPE_CHARS) -> ConfigSh
     words = {key: _word_of(key, config.words) for key in shaping}
     ranked = sorted(shaping, key=lambda key: (order.index(words[key]) if words[key] else len(order), key))
     if room is None:
-        return ConfigShape(origin=config.origin, values=shaping, words=config.words)
+        return ConfigShape(origin=config.origin, is_trackers=config.is_trackers, values=shaping, words=config.words)
     left = room - len(json.dumps(config.words)) - len(config.origin)
     kept: dict[str, str] = {}
     for place, key in enumerate(ranked):
@@ -148,7 +149,9 @@ def shape_of(config: LaunchedConfig, room: int | None = SHAPE_CHARS) -> ConfigSh
     tops = {_top(key) for key in rest}
     is_wide = len(tops) > _FEWEST_FOLDS or sum(len(json.dumps(top)) for top in tops) > _KEPT_FOR_FOLDS // 2
     folded = _folds(rest, {_EVERYTHING} if is_wide else tops) if rest else {}
-    return ConfigShape(origin=config.origin, values=kept, folded=folded, words=config.words)
+    return ConfigShape(
+        origin=config.origin, is_trackers=config.is_trackers, values=kept, folded=folded, words=config.words
+    )
 
 
 def _shaping(config: LaunchedConfig) -> dict[str, str]:

@@ -45,6 +45,8 @@ class LaunchedConfig(Value):
     """Where it was read: a path, an address, or the tracker's run."""
     values: dict[str, str]
     """By dotted key, e.g. ``trainer.train_batch_size``; each value as JSON text. Lists are one value."""
+    is_trackers: bool = False
+    """The tracker's copy, which writes some values otherwise and keeps those of earlier launches that were dropped."""
     words: dict[str, tuple[str, ...]] = {}
     """By Hero's word (see ``WORDS``): the dotted keys, or beginnings of such, that were taken for it, the one that
     counts first. A word that is not here was not found."""

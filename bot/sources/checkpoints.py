@@ -15,12 +15,12 @@ import fsspec
 import structlog
 
 from bot.clock import Clock
-from bot.errors import RefusedError, ServiceError, UnreachableError, UnrecognisedError
+from bot.errors import RefusedError, ServiceError, UnrecognisedError
 from bot.model.contract import Contract
 from bot.model.reading import Known, Reading
 from bot.model.snapshot import Checkpoint
 from bot.model.value import Value
-from bot.sources.gaps import unknown_of
+from bot.sources.gaps import refused_by_store, unknown_of
 from bot.threads import BoundedThreads
 
 log = structlog.get_logger()
@@ -100,7 +100,7 @@ class CheckpointReader:
         except ServiceError:
             raise
         except Exception as error:
-            raise _translated(root, error) from error
+            raise refused_by_store(SERVICE, root, error) from error
 
     def _step_of(self, entry: Entry) -> int | None:
         """Return the step in a name, as a number: as text 100000 comes before 0900000 (field report R23)."""
@@ -241,21 +241,3 @@ def _entry(listed: dict[str, Any]) -> Entry:
         size_bytes=int(listed.get("size") or 0),
         changed_at=_moment(changed) if not isinstance(changed, datetime) else changed.astimezone(UTC),
     )
-
-
-def _translated(root: str, error: Exception) -> ServiceError:
-    """Say what a store's own error means; none of them means "there is nothing" (field report R25)."""
-    kind = type(error).__name__
-    module = type(error).__module__
-    detail = f"{root}: {kind}: {str(error)[:300]}"
-    is_about_us = module.startswith(("google.auth", "botocore")) and "Endpoint" not in kind
-    status = getattr(error, "code", getattr(error, "status", None))
-    if isinstance(error, PermissionError | NotADirectoryError) or status in {401, 403} or is_about_us:
-        return RefusedError(SERVICE, f"{detail}; the checkpoints cannot be verified until it may be read")
-    if isinstance(error, ImportError):
-        return RefusedError(SERVICE, f"{detail}; install the package that reads it")
-    if isinstance(error, OSError):
-        return UnreachableError(SERVICE, detail)
-    if isinstance(error, ValueError | KeyError):
-        return UnrecognisedError(SERVICE, detail)
-    return UnreachableError(SERVICE, detail)

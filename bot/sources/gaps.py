@@ -36,3 +36,21 @@ def refused_by_system(service: str, error: OSError) -> ServiceError:
     detail = f"{error.filename or 'a file'} cannot be read: {error.strerror or type(error).__name__}"
     wrong = (PermissionError, NotADirectoryError, IsADirectoryError, FileNotFoundError)
     return RefusedError(service, detail) if isinstance(error, wrong) else UnreachableError(service, detail)
+
+
+def refused_by_store(service: str, address: str, error: Exception) -> ServiceError:
+    """Say what a store's own error means; none of them means "there is nothing" (field report R25)."""
+    kind = type(error).__name__
+    module = type(error).__module__
+    detail = f"{address}: {kind}: {str(error)[:300]}"
+    is_about_us = module.startswith(("google.auth", "botocore")) and "Endpoint" not in kind
+    status = getattr(error, "code", getattr(error, "status", None))
+    if isinstance(error, PermissionError | NotADirectoryError) or status in {401, 403} or is_about_us:
+        return RefusedError(service, f"{detail}; nothing can be said of it until it may be read")
+    if isinstance(error, ImportError):
+        return RefusedError(service, f"{detail}; install the package that reads it")
+    if isinstance(error, OSError):
+        return UnreachableError(service, detail)
+    if isinstance(error, ValueError | KeyError):
+        return UnrecognisedError(service, detail)
+    return UnreachableError(service, detail)

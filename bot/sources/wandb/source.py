@@ -5,14 +5,14 @@ R18), drops rows below the highest step after a restart (R22), and at times tell
 (R19). What cannot be relied on is Unknown here, and never an empty answer.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any
 
 import structlog
 
 from bot.clock import Clock
-from bot.errors import RefusedError, ServiceError
+from bot.errors import RefusedError, ServiceError, UnrecognisedError
 from bot.model.contract import Contract, TrackerContract
 from bot.model.job import Job
 from bot.model.reading import Gap, Known, Reading, Unknown
@@ -81,6 +81,15 @@ class WandbSource:
         except ServiceError as error:
             return unknown_of(error, at)
 
+    async def config(self, contract: Contract) -> Reading[Mapping[str, Any]]:
+        """Ask for the run's configuration as it is now, secrets and all; only ``bot.sources.config`` may look at it."""
+        at = self._clock.now()
+        try:
+            config = await self._threads.call(self._ask_config, contract, deadline=self._settings.deadline)
+        except ServiceError as error:
+            return unknown_of(error, at)
+        return Known(value=config, at=at)
+
     async def close(self) -> None:
         """End the SDK's helper process."""
         await self._threads.call(self._client.close, deadline=self._settings.deadline)
@@ -101,6 +110,12 @@ class WandbSource:
             )
         others = self._client.named(seen.entity, seen.project, seen.name) if seen.name else ()
         return seen.tracked(tuple(run.id for run in others if run.id != seen.id))
+
+    def _ask_config(self, contract: Contract) -> Mapping[str, Any]:
+        config = getattr(self._find(contract.tracker), "config", None)
+        if not isinstance(config, Mapping):
+            raise UnrecognisedError(SERVICE, "config is no table")
+        return config
 
     def _find(self, tracker: TrackerContract) -> Any:
         """Return the contract's run as the SDK has it, by its id, or by its name when there is one with that name.
