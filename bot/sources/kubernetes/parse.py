@@ -4,8 +4,8 @@ Whose pod it is. Iris (marin-iris 0.2.20, 0.2.58, 0.2.89 and 0.2.227, ``iris/clu
 task's id ``/USER/JOB/0`` whole in two places: the annotation ``iris.task_id`` (0.2.89 and later) and the variable
 ``IRIS_TASK_ID`` of the container ``task`` (all; with ``:ATTEMPT`` behind it, in the oldest only from the first retry
 on). The label ``iris.task_hash`` holds the first 16 hexadecimal digits of its SHA-256. Name and labels are rewritten
-and cut at 63 characters: ``/me/a_b`` and ``/me/a.b`` have the same ones, and so have two long names. They can show that
-a pod is *not* one of a job, and nothing else.
+and cut at 63 characters: ``/me/a/b`` and ``/me/a.b`` have the same labels, and so have two long names. They can show
+that a pod is *not* one of a job, and nothing else.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ _ATTEMPT_UID = "IRIS_ATTEMPT_UID"
 _HASH_LABEL = "iris.task_hash"
 _ID_LABEL = "iris.task_id"
 _LABEL_CHARS = 63
-_TASK_ID = re.compile(r"(?P<job>(?:/[^/:\s]+){2,})/(?P<index>[0-9]{1,9})(?::(?P<attempt>[0-9]{1,9}))?")
+_TASK_ID = re.compile(r"(?P<job>(?:/[^/\n]+){2,})/(?P<index>[0-9]{1,9})(?::(?P<attempt>[0-9]{1,9}))?")
 
 
 class _Raw(BaseModel):
