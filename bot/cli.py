@@ -159,15 +159,29 @@ def log(
     context: typer.Context,
     run: Annotated[str, typer.Argument(metavar="RUN")],
     config: Config = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many of the newest entries.")] = 200,
-    as_json: Json = False,  # noqa: FBT002 - a flag
+    *,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many of the newest lines of the audit log.")] = 200,
+    audit: Annotated[bool, typer.Option("--audit", help="The audit log; what is shown without other options.")] = False,
+    verify: Annotated[bool, typer.Option("--verify", help="Compute the hashes of the record anew.")] = False,
+    head: Annotated[str | None, typer.Option("--head", metavar="HASH", help="A head that the record must hold.")] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="The record, as the run's issue shows it.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="The record, an entry a line; --audit: the audit log.")] = False,
 ) -> None:
-    """Show the audit log of a run: who did what, and on what grounds."""
+    """Show the audit log of a run, who did what and on what grounds; or its record, and whether that is whole."""
 
-    def call() -> None:
+    def call() -> int | None:
         from bot.commands.log import show_log
+        from bot.commands.record import show_record, verify_record
 
-        show_log(config, run, limit=limit, as_json=as_json)
+        if audit + markdown + (verify or head is not None) > 1:
+            raise typer.BadParameter("--audit, --markdown and --verify each show something else; give one of them")
+        if verify or head is not None:
+            return verify_record(config, run, head=head, as_json=as_json)
+        if markdown or (as_json and not audit):
+            show_record(config, run, as_markdown=markdown)
+        else:
+            show_log(config, run, limit=limit, as_json=as_json)
+        return None
 
     _end(context, call)
 

@@ -3,10 +3,12 @@
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from bot.model.chronicle import Entry
 from bot.model.delivery import ChannelName, Delivery, Posted, SendOutcome
 from bot.model.event import Inbound
 from bot.model.person import Actor, Standing
 from bot.model.reading import Reading
+from bot.model.value import RunId
 
 type Receive = Callable[[str, str, Inbound], Awaitable[bool]]
 """``await receive(source, event_id, payload)``: store what came from outside, durably; False for a repeat."""
@@ -25,6 +27,10 @@ class Ledger(Protocol):
 
     async def save_posted(self, posted: Posted) -> None:
         """Remember a message by its slot; replaces what was remembered there."""
+        ...
+
+    async def chronicle(self, run_id: RunId) -> tuple[Entry, ...]:
+        """Return the run's record, oldest entry first."""
         ...
 
     async def cursor(self, name: str) -> str | None: ...

@@ -276,6 +276,11 @@ class Written(Value):
     """It was taken out once more, and is not written any more."""
 
 
+def written_under(run_id: RunId, issue: int) -> str:
+    """Return the name under which it is remembered what stands in an issue."""
+    return f"github:record:{run_id}:{issue}"
+
+
 class Fault(Value):
     """The first thing that is wrong with a record."""
 

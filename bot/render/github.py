@@ -107,11 +107,11 @@ def issue_body(run_id: RunId) -> str:
 
 def delivery_marker(key: str) -> str:
     """Return the hidden comment by which a delivery is found again; one key's marker is no part of another's."""
-    return f"{MARKER_START}delivery={_coded(key)} -->"
+    return f"{MARKER_START}delivery={coded(key)} -->"
 
 
 def run_marker(run_id: RunId) -> str:
-    return f"{MARKER_START}run={_coded(run_id)} -->"
+    return f"{MARKER_START}run={coded(run_id)} -->"
 
 
 def is_same_text(body: str, other: str) -> bool:
@@ -124,7 +124,8 @@ def _unmarked(body: str) -> str:
     return re.sub(r"\s*<!-- hero:delivery=[^ ]* -->\s*\Z", "", text).strip()
 
 
-def _coded(key: str) -> str:
+def coded(key: str) -> str:
+    """Return a name as it may stand inside a hidden marker."""
     return quote(key, safe=":/.,+=").replace("--", "-%2D")
 
 

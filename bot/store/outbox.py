@@ -30,7 +30,8 @@ _SENT = "sent"
 _FAILED = "failed"
 _SUPERSEDED = "superseded"
 
-_LIVE = "live"
+_LANES_OF_THEIR_OWN = frozenset({"live", "record"})
+"""The slots that are no part of a run's conversation: while one of them waits, the conversation goes on."""
 
 _older = deliveries.alias("older")
 _is_older_and_waits = and_(
@@ -70,11 +71,11 @@ async def fill(connection: AsyncConnection, telling: Telling, at: datetime, reda
 
 
 def _lane(telling: Telling) -> str:
-    """Return what keeps its order: a run's conversation, its live status, or the place where a command was given."""
+    """Return what keeps its order: a run's conversation, its live status or record, or where a command was given."""
     target, run_id = telling.target, telling.update.run_id or ""
     if target.conversation:
         return f"{run_id} at {target.conversation} {target.thread}"
-    return f"{run_id} {_LIVE}" if target.slot == _LIVE else run_id
+    return f"{run_id} {target.slot}" if target.slot in _LANES_OF_THEIR_OWN else run_id
 
 
 async def _supersede(connection: AsyncConnection, row: dict[str, Any], at: datetime) -> None:

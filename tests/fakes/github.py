@@ -225,6 +225,13 @@ class FakeGitHub:
             self._world.edit_comment(comment_id, body.replace("\r\n", "\n").replace("\n", "\r\n"))
             self._changed.notify_all()
 
+    def user_edits_issue(self, number: int, body: str) -> None:
+        """Edit an issue's own text through the web form."""
+        with self._changed:
+            text = body.replace("\r\n", "\n").replace("\n", "\r\n")
+            self._world.issues[number] = replace(self._world.issues[number], body=text)
+            self._changed.notify_all()
+
     def user_deletes(self, comment_id: int) -> None:
         with self._changed:
             self._world.comments[comment_id] = replace(self._world.comments[comment_id], deleted=True)

@@ -1,12 +1,15 @@
 """A ledger in memory; it outlives a channel as the database outlives Hero."""
 
+from bot.model.chronicle import Entry
 from bot.model.delivery import ChannelName, Posted
+from bot.model.value import RunId
 
 
 class FakeLedger:
     def __init__(self) -> None:
         self.messages: dict[tuple[ChannelName, str, str], Posted] = {}
         self.cursors: dict[str, str] = {}
+        self.entries: list[Entry] = []
 
     async def posted(self, channel: ChannelName, run_id: str, slot: str) -> Posted | None:
         return self.messages.get((channel, run_id, slot))
@@ -16,6 +19,9 @@ class FakeLedger:
 
     async def save_posted(self, posted: Posted) -> None:
         self.messages[posted.channel, posted.run_id, posted.slot] = posted
+
+    async def chronicle(self, run_id: RunId) -> tuple[Entry, ...]:
+        return tuple(each for each in self.entries if each.run_id == run_id)
 
     async def cursor(self, name: str) -> str | None:
         return self.cursors.get(name)

@@ -193,6 +193,29 @@ class GitHubClient:
         gate = _Gate()
         return await self._write(ask, gate)
 
+    async def edit_issue(self, issue: int, change: Callable[[str], str | None]) -> IssueSeen:
+        """Change an issue's own text; return the issue as it is then.
+
+        Args:
+            issue: its number.
+            change: from the text as it is now to the one that it shall have; None leaves it alone. Called once, right
+                before the write.
+        """
+
+        def ask(github: Github) -> IssueSeen:
+            there: Issue = self._repository(github).get_issue(issue).complete()
+            before = there.body or ""
+            after = change(before)
+            if after is not None and after != before:
+                gate.enter()
+                there.edit(body=after)
+                if (there.body or "") == before:
+                    raise MovedError(SERVICE, "the edit was redirected and lost")
+            return IssueSeen.of(there)
+
+        gate = _Gate()
+        return await self._write(ask, gate)
+
     async def edit_comment(self, issue: int, comment_id: int, change: Callable[[str], str | None]) -> Comment | None:
         """Change a comment's body; None when there is no such comment on that issue.
 

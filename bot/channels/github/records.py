@@ -6,7 +6,8 @@ import structlog
 from pydantic import AwareDatetime, ValidationError
 
 from bot.channels.ports import Ledger
-from bot.model.value import Value
+from bot.model.chronicle import Written, written_under
+from bot.model.value import RunId, Value
 
 log = structlog.get_logger()
 
@@ -123,6 +124,13 @@ class Records:
         """Read the issue's comments from ``at`` on, unless they are read already."""
         if await self.position(issue) is None:
             await self.save_position(issue, Position(start_at=at, read_to=at))
+
+    async def written(self, run_id: RunId, issue: int) -> Written | None:
+        """Return what was last written of the run's record into this issue; None when nothing was."""
+        return await self._load(written_under(run_id, issue), Written)
+
+    async def save_written(self, run_id: RunId, issue: int, written: Written) -> None:
+        await self._ledger.save_cursor(written_under(run_id, issue), written.model_dump_json())
 
     async def login(self) -> str | None:
         """Return the login that an app's own comments were seen to have."""

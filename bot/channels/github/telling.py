@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import structlog
 
+from bot.channels.github.body import RECORD, Bodies
 from bot.channels.github.client import GitHubClient
 from bot.channels.github.posting import Poster
 from bot.channels.github.records import Day, News, Posting, Records, Reply
@@ -68,6 +69,7 @@ class Teller:
         self._logins = logins
         self._login_of = login_of
         self._timezone = timezone
+        self._bodies = Bodies(client, ledger, records)
 
     async def tell(self, delivery: Delivery, issue: int) -> SendOutcome:
         """Tell it, or find that it was told.
@@ -76,6 +78,8 @@ class Teller:
             ServiceError: GitHub did not take it, or did not say so.
         """
         update, target, key = delivery.update, delivery.target, delivery.key
+        if target.slot == RECORD and delivery.run_id is not None:
+            return await self._bodies.keep(delivery.run_id, issue)
         day = await self._records.day(issue, self._clock.now())
         if target.private_to:
             return await self._answer_politely(delivery, issue, day)
