@@ -41,7 +41,8 @@ from bot.store.store import Store
 from bot.store.transaction import Transaction
 from handlers.blocked import decide_blocked
 from handlers.checked import decide_checked
-from handlers.command import Question, answer_command, changes_something
+from handlers.command import answer_command, changes_something
+from handlers.commands.question import Question
 from handlers.context import Context, Rules
 from handlers.errands import decide_found
 from handlers.outcome import decide_outcome, voided_request

@@ -7,7 +7,7 @@ import hashlib
 from datetime import datetime
 
 from bot.actions.relaunch import NoPlan
-from bot.model.action import StepName
+from bot.model.action import Action, ActionState, StepName
 from bot.model.durations import say_duration
 from bot.model.event import RunChecked
 from bot.model.incident import Incident, News
@@ -71,14 +71,23 @@ def decide_checked(
 
 
 def _is_own_stop(record: Record, seen: Snapshot, judgement: Judgement) -> bool:
-    """Whether the end that a check found is what Hero itself was told to do: that is told as the relaunch goes on."""
-    action = record.active_action
-    if judgement.check != JOB_ENDED or action is None or action.record(StepName.STOP) is None:
+    """Whether the end that a check found is what Hero itself was told to do: that is told as the action goes on."""
+    if judgement.check != JOB_ENDED or seen.job is None:
         return False
-    plan = action.plan
-    if not isinstance(plan, RelaunchPlan | StopPlan):
+    return any(_ends(action, seen.job.instance_id) for action in record.actions)
+
+
+def _ends(action: Action, instance: str) -> bool:
+    """Whether an action under way, or a stop that was carried out, has ended that very launch."""
+    if action.record(StepName.STOP) is None:
         return False
-    return plan.stop is not None and seen.job is not None and seen.job.instance_id == plan.instance
+    match action.plan:
+        case RelaunchPlan() as plan:
+            return action.state is ActionState.GRANTED and plan.stop is not None and plan.instance == instance
+        case StopPlan() as plan:
+            return action.state in {ActionState.GRANTED, ActionState.DONE} and plan.instance == instance
+        case _:
+            return False
 
 
 def _with(record: Record, picture: Seen) -> Record:

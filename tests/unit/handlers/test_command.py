@@ -17,7 +17,8 @@ from bot.model.run import Run, RunState
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId, RunId
 from bot.model.verdict import Fail, Finding, Pass, Severity
-from handlers.command import COMMANDS, Answered, Question, answer_command, changes_something
+from handlers.command import COMMANDS, answer_command, changes_something
+from handlers.commands.question import Answered, Question
 from tests.fakes.snapshots import AT, RUN, later
 from tests.unit.handlers.scene import ADA, DARK, GUEST, MEMBER, PEOPLE, context, record, request, slack
 

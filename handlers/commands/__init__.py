@@ -1,0 +1,1 @@
+"""What each command of ``/hero`` answers; ``handlers/command.py`` lists them."""
