@@ -1,8 +1,8 @@
 """Takes secrets out of everything that leaves Hero's memory: posts, logs, rows, tracebacks, shown commands.
 
 ``Redactor`` knows the secrets of the settings in all their spellings, and finds others by their look
-(``bot.secret_shapes``) or by the name before them (``bot.secret_names``). What cannot be scanned is withheld, never
-passed on: see ``redact_or_withhold``.
+(``bot.secret_shapes``), by the name before them (``bot.secret_names``) or by a short flag (``bot.secret_flags``). What
+cannot be scanned is withheld, never passed on: see ``redact_or_withhold``.
 """
 
 import base64
@@ -14,6 +14,7 @@ from typing import Any
 from urllib.parse import quote, quote_plus
 
 from bot.secret_fields import is_plain, names_secret, scrub_named, value_follows
+from bot.secret_flags import attached_flag, is_password, scrub_flags
 from bot.secret_names import is_secret_name
 from bot.secret_shapes import MARK, is_tracker_key, scrub_shapes
 
@@ -26,6 +27,8 @@ _SHORTEST_LINE = 16
 _PASSES = 8
 _DEEPEST = 40
 _PAIR = 2
+_NEAR = 40
+"""So many arguments before one may say what it is: the program whose flag it stands behind, at most."""
 _SCRIPT_FLAGS = frozenset({("-c",), ("-lc",), ("-ec",)})
 
 _BARE_NAME = re.compile(r"[\w.\-]+", re.ASCII)
@@ -77,10 +80,14 @@ class Redactor:
         """
         scrubbed: list[str] = []
         for place, word in enumerate(words):
-            before = tuple(words[max(0, place - 3) : place])
+            before = tuple(words[max(0, place - _NEAR) : place])
             name, equals, held = word.partition("=")
-            if value_follows(before, word) or (_HEX_KEY.fullmatch(word) and is_tracker_key(" ".join(before))):
+            near = before[-3:]
+            is_key = _HEX_KEY.fullmatch(word) is not None and is_tracker_key(" ".join(near))
+            if is_key or value_follows(near, word) or is_password(before, word):
                 scrubbed.append(word if is_plain(word) else MARK)
+            elif flag := attached_flag(before, word):
+                scrubbed.append(f"{flag}{MARK}")
             elif before[-1:] in _SCRIPT_FLAGS:
                 scrubbed.append(self.text(word))
             elif equals and held and _BARE_NAME.fullmatch(name) and names_secret(name) and not is_plain(held):
@@ -92,7 +99,7 @@ class Redactor:
     def _once(self, text: str) -> str:
         for spelling in self._spellings:
             text = text.replace(spelling, MARK)
-        return scrub_named(scrub_shapes(text))
+        return scrub_named(scrub_flags(scrub_shapes(text)))
 
     def _nested(self, value: Any, *, secret: bool, above: tuple[int, ...]) -> Any:
         if value is None or isinstance(value, bool):

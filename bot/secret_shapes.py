@@ -19,7 +19,7 @@ _TOKENS = re.compile(
     r"|xox[a-z](?:\.xox[a-z])?-[A-Za-z0-9-]{4,}|xapp-[A-Za-z0-9-]{4,}"  # Slack
     r"|hf_[A-Za-z0-9]{16,}|api_org_[A-Za-z0-9]{16,}"  # Hugging Face
     r"|sk-(?=[A-Za-z_-]{0,200}[0-9])[A-Za-z0-9_-]{16,}|[srp]k_(?:live|test)_[A-Za-z0-9]{8,}"  # OpenAI, Stripe
-    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}"  # AWS
+    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{12,}(?:[\s:,;\"'|]{1,4}[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+]))?"  # AWS, with its key
     r"|AIza[\w-]{30,}|ya29\.[\w.-]{10,}|GOCSPX-[\w-]{10,}|GOOG1[A-Z0-9]{16,}"  # Google
     r"|wandb_v[0-9]{1,3}_[\w-]{16,}|local-[0-9a-f]{40}"  # W&B
     r"|glpat-[\w-]{10,}|npm_[A-Za-z0-9]{30,}|pypi-[\w-]{30,}|SG\.[\w-]{16,}\.[\w-]{16,}"  # GitLab, PyPI

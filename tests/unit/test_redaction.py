@@ -62,6 +62,16 @@ HIDDEN = {
     "curl -u hero:s3cr3t https://x": "curl -u hero:[redacted] https://x",
     "machine api.wandb.ai login user password s3cr3t": "machine api.wandb.ai login user password [redacted]",
     f"wandb login {HEX}": "wandb login [redacted]",
+    "train -p 'correct horse' --seed 7": "train -p '[redacted]' --seed 7",
+    "docker login -u hero -p s3cr3t ghcr.io && run": "docker login -u hero -p [redacted] ghcr.io && run",
+    "sshpass -p s3cr3t ssh -p 22 host": "sshpass -p [redacted] ssh -p 22 host",
+    "mysql -u hero -ps3cr3t db": "mysql -u hero -p[redacted] db",
+    "aws configure set aws_secret_access_key s3cr3t --profile x": (
+        "aws configure set aws_secret_access_key [redacted] --profile x"
+    ),
+    "gh secret set HF_TOKEN --body s3cr3t": "gh secret set HF_TOKEN --body [redacted]",
+    f"AKIAIOSFODNN7EXAMPLE {'wJalrXUtnF/+' * 3}wJal x": "[redacted] x",
+    "redis-cli -h cache -a s3cr3t ping": "redis-cli -h cache -a [redacted] ping",
     f"a\n{PEM}\nb": "a\n[redacted]\nb",
     json.dumps({"k": PEM}): '{"k": "[redacted]"}',
     "x -----BEGIN PRIVATE KEY-----\nMIIcut": "x [redacted]",
@@ -91,6 +101,9 @@ SHOWN = [
     "ssh://git@github.com/o/r https://x/y?step=4&tokens=7",
     "Basic training started; Bearer tokens are used",
     "docker run -u 1000:1000 img",
+    "docker run -p 8080:80 img && ssh -p 22 host && serve -p port",
+    "mkdir -p '/data/my dir' out/dir && psql -p 5432 && tar -xpf x.tar",
+    "sshpass -p $PASSWORD ssh host",
     "use_auth_token=True token=None def f(token: str)",
     "gs://bucket/step-4000/metadata.json 2026-11-29T03:00:00Z",
     '{"key": "loss", "value": 1}',
@@ -186,6 +199,29 @@ def test_arguments_are_scrubbed_one_for_one() -> None:
     assert Redactor().argv(["sh", "-c", "TOKEN=x1 run"]) == ("sh", "-c", "TOKEN=[redacted] run")
 
 
+@pytest.mark.parametrize(
+    ("words", "hidden"),
+    [
+        (["train", "-p", "correct horse", "9"], "correct horse"),
+        (["bash", "-c", "train -p 'correct horse'"], "correct horse"),
+        (["/usr/bin/mysql", "-ps3cr3t", "db"], "s3cr3t"),
+        (["docker", "login", "-u", "hero", "-p", "s3cr3t"], "s3cr3t"),
+        (["aws", "configure", "set", "aws_secret_access_key", "s3cr3t"], "s3cr3t"),
+        (["gh", "secret", "set", "HF_TOKEN", "--body", "s3cr3t"], "s3cr3t"),
+        (["podman", "run", "-p", "8080:80", "img"], ""),
+        (["ssh", "-p", "22", "host"], ""),
+        (["sshpass", "-p", "s3cr3t", "ssh", "-p", "22", "host"], "s3cr3t"),
+        (["serve", "-p", "port"], ""),
+        (["mkdir", "-p", "./my dir"], ""),
+        (["sshpass", "-p", "$PASSWORD"], ""),
+    ],
+)
+def test_a_password_behind_a_short_flag_is_told_from_a_port_and_a_path(words: list[str], hidden: str) -> None:
+    scrubbed = " ".join(Redactor().argv(words))
+
+    assert scrubbed == (" ".join(words).replace(hidden, "[redacted]") if hidden else " ".join(words))
+
+
 def test_nested_values_keep_their_shape() -> None:
     value = {
         "token": "x1",
@@ -263,6 +299,7 @@ def test_a_text_that_cannot_be_scanned_is_withheld() -> None:
         *("Authorization: ", '"Authorization: ', "\\u0026", "name: TOKEN value: ", "wandb ", "token=a,", "M." * 20),
         *("x:y@", "eyJ", "--token \\\n", "login x password ", "a" * 39 + " "),
         *("-u a:", "token=${", "token=$(", "key=", "sk-", "local-", "@", "[", "a\\ "),
+        *("-p 'a b", "docker login ", "mysql -p", "config set ", "secret set ", "sshpass -p x "),
     ],
 )  # fmt: skip
 def test_a_huge_line_takes_linear_time(unit: str) -> None:
@@ -281,6 +318,7 @@ PIECES = st.sampled_from(
         *("u:p", "?sig", "&", "password", "[redacted]", "x1", "Authorization", "Cookie", "`", "name", "value", "$"),
         *("-----BEGIN PRIVATE KEY-----", "-----END PRIVATE KEY-----", "ghp_abcdef123", "login ", "|", ";", "\\u0026"),
         *("true", "://", "@", "Bearer ", SECRET, "\ud800", "ü", "1.5", "wandb login ", HEX),
+        *("-p ", "mysql ", "docker login ", "-pa", "sshpass", "a b"),
     ]
 )  # fmt: skip
 TEXTS = st.one_of(st.text(), st.lists(PIECES, max_size=20).map("".join))
