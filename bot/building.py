@@ -39,7 +39,9 @@ from bot.settings import BotSettings, Settings
 from bot.sources.checkpoints import CheckpointReader
 from bot.sources.chosen import ChosenMetrics
 from bot.sources.finelog.source import FinelogMetrics, FinelogSource
+from bot.sources.git.source import GitSource
 from bot.sources.iris.source import IrisOrchestrator
+from bot.sources.kubernetes.source import KubernetesPods
 from bot.sources.local import LocalOrchestrator
 from bot.sources.metrics import MetricsReader
 from bot.sources.ports import Orchestrator
@@ -373,10 +375,18 @@ def _reader(
         ),
         checkpoints=CheckpointReader(clock),
         clock=clock,
-        deadline=max(settings.iris.deadline, settings.wandb.deadline, settings.finelog_in_use.deadline)
+        deadline=max(
+            settings.iris.deadline,
+            settings.wandb.deadline,
+            settings.finelog_in_use.deadline,
+            settings.kubernetes.deadline,
+            settings.git.deadline,
+        )
         + timedelta(seconds=10),
         tracker=wandb,
         telemetry=finelog,
+        code=GitSource(settings.git, clock),
+        pods=KubernetesPods(settings.kubernetes, clock) if settings.kubernetes.is_set else None,
     )
 
 

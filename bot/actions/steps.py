@@ -13,7 +13,7 @@ from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Uncer
 from bot.model.contract import Contract
 from bot.model.job import Job, JobState
 from bot.model.plan import RelaunchPlan
-from bot.model.reading import Known, Unknown
+from bot.model.reading import Gap, Known, Unknown
 from bot.model.record import Record
 from bot.model.run import Instance
 from bot.model.snapshot import Snapshot
@@ -24,6 +24,8 @@ from bot.store.store import Store
 
 _MOST_SUBMITS = 2
 """How often the command of one approval is started at most; what never ends is no better for a third time."""
+
+_PODS_NAMED = 3
 
 
 class Steps:
@@ -83,7 +85,7 @@ class Steps:
             case StepName.VERIFY:
                 return await self._verify(action, contract)
             case StepName.STOP:
-                return await stop_job(self._launcher(contract), contract, action.relaunch, action.grant, fence)
+                return await self._stop(action, contract, fence)
             case StepName.SUBMIT:
                 return await self._submit(action, contract, is_resumed=is_resumed, fence=fence)
             case StepName.CONFIRM:
@@ -119,6 +121,23 @@ class Steps:
                 return Refused(detail=f"{plan.stop} makes progress again; it is not stopped on an old yes")
             case RelaunchPlan():
                 return Done(detail="the world is as it was when the plan was asked")
+
+    async def _stop(self, action: Action, contract: Contract, fence: Fence) -> StepOutcome:
+        """Stop the old job and, where Kubernetes is read, see its pods gone: one that lives on is a second writer."""
+        plan = action.relaunch
+        ended = await stop_job(self._launcher(contract), contract, plan, action.grant, fence)
+        if not isinstance(ended, Done):
+            return ended
+        old = JobId(plan.instance.rsplit("@", 1)[0] or plan.job_id)
+        pods = await self._reader.pods(contract, old)
+        if isinstance(pods, Unknown):
+            gap = f"{ended.detail}; whether its pods are gone is not known: {pods.detail}"
+            return ended if pods.reason is Gap.NOT_CONFIGURED else Waiting(detail=gap)
+        live = [pod.place for pod in pods.value if pod.is_live]
+        if not live:
+            return ended
+        places = ", ".join(live[:_PODS_NAMED])
+        return Waiting(detail=f"{ended.detail}, but {len(live)} of its pods still live and may write: {places}")
 
     async def _submit(  # noqa: PLR0911 - one return a case
         self, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence

@@ -8,9 +8,11 @@ import httpx
 from pydantic import BaseModel
 
 from bot.clock import Clock, SystemClock
+from bot.commands.code_probe import probe_git
 from bot.commands.configuration import load
 from bot.commands.exits import Exit
 from bot.commands.own_probes import probe_checkpoints, probe_contracts, probe_database, probe_heartbeat
+from bot.commands.pods_probe import probe_kubernetes
 from bot.commands.printing import say, say_json, say_table
 from bot.commands.probing import Probe, Question, ask_all, bad_problem, good
 from bot.commands.service_probes import probe_finelog, probe_github, probe_iris, probe_people, probe_slack, probe_wandb
@@ -53,7 +55,9 @@ async def diagnose(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
             "github": lambda: probe_github(settings.github, clock),
             "iris": lambda: probe_iris(settings.iris, usable, clock),
             "finelog": lambda: probe_finelog(settings.finelog_in_use, usable, clock),
+            "kubernetes": lambda: probe_kubernetes(settings.kubernetes, clock),
             "wandb": lambda: probe_wandb(settings.wandb, usable, clock),
+            "git": lambda: probe_git(settings.git, usable, clock),
             "checkpoints": lambda: probe_checkpoints(usable, clock),
             "heartbeat": lambda: probe_heartbeat(settings.heartbeat, client),
         }
@@ -63,7 +67,15 @@ async def diagnose(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
 
 def _deadline(settings: Settings) -> timedelta:
     """A probe asks a few questions in a row, each with its section's deadline."""
-    asked = (settings.slack, settings.github, settings.iris, settings.finelog, settings.wandb)
+    asked = (
+        settings.slack,
+        settings.github,
+        settings.iris,
+        settings.finelog,
+        settings.kubernetes,
+        settings.wandb,
+        settings.git,
+    )
     return 4 * max(each.deadline for each in asked)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from bot.clock import SystemClock
+from bot.commands.pods_probe import probe_kubernetes
 from bot.model.pods import Pod
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.value import JobId
@@ -240,6 +241,19 @@ async def test_a_token_that_rotated_is_read_anew(api: KubernetesApi, tmp_path: P
     assert isinstance(before, Unknown)
     assert before.reason is Gap.REFUSED
     assert isinstance(after, Known)
+
+
+async def test_the_doctor_counts_the_pods_and_names_what_to_mend(api: KubernetesApi) -> None:
+    [none] = await probe_kubernetes(settings_of(api), SystemClock())
+    api.pods = [iris_pod("/me/hero/0")]
+    [one] = await probe_kubernetes(settings_of(api), SystemClock())
+    [refused] = await probe_kubernetes(settings_of(api, token="another-token"), SystemClock())
+    [absent] = await probe_kubernetes(KubernetesSettings(), SystemClock())
+
+    assert (none.ok, "namespace or selector" in none.fix) == (True, True)
+    assert (one.ok, one.detail.startswith("1 pods match"), one.fix) == (True, True, "")
+    assert (refused.ok, "correct or renew the token" in refused.detail) == (False, True)
+    assert (absent.ok, absent.detail) == (True, "not configured")
 
 
 # --- TLS and the ways in -----------------------------------------------------------------------------------------

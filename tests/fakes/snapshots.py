@@ -9,6 +9,7 @@ from typing import Any
 
 from bot.model.contract import Contract
 from bot.model.job import Attempt, Job, JobState, Task, TaskState
+from bot.model.pods import Pod
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.run import Instance
 from bot.model.snapshot import Checkpoint, LogLine, LogTail, MetricRow, Metrics, Snapshot
@@ -177,6 +178,38 @@ def instance(
         ended_at=ended_at,
         exit_code=exit_code,
         replaces=replaces,
+    )
+
+
+def pod(
+    index: int = 0,
+    phase: str = "Running",
+    *,
+    job_id: str = JOB,
+    number: int | None = 0,
+    uid: str = "",
+    node: str | None = "node-0",
+    reason: str = "",
+    exit_code: int | None = None,
+    created_at: datetime | None = START,
+    deleted_at: datetime | None = None,
+) -> Pod:
+    """Return a pod of attempt ``number`` of a task; its name tells its task, its attempt and when it was made."""
+    made = f"{created_at:%H%M}" if created_at else "unknown"
+    return Pod(
+        name=f"iris-{index}-{number}-{made}",
+        uid=f"pod-{job_id}-{index}-{number}-{made}",
+        job_id=JobId(job_id),
+        task_index=index,
+        attempt=number,
+        attempt_uid=uid,
+        phase=phase,
+        node=node,
+        reason=reason,
+        exit_code=exit_code,
+        created_at=created_at,
+        started_at=created_at,
+        deleted_at=deleted_at,
     )
 
 

@@ -15,10 +15,12 @@ from bot.model.action import STEPS, Action, ActionState, Done, StepName, StepOut
 from bot.model.contract import Contract
 from bot.model.job import JobState
 from bot.model.plan import RequestState
+from bot.model.pods import Pod
+from bot.model.reading import Gap
 from bot.model.record import Decision
 from bot.model.run import RunState
 from bot.model.value import JobId
-from tests.fakes.snapshots import JOB, RUN, checkpoint, contract, failed_job, job
+from tests.fakes.snapshots import JOB, RUN, checkpoint, contract, failed_job, job, pod
 from tests.fakes.waiting import until
 from tests.unit.actions.world import FAILED, LOST, NO, POLL, SAVED, SETTLE, SUBMIT_DEADLINE, Bench, Killed, a_bench
 
@@ -85,6 +87,38 @@ async def test_a_live_job_is_stopped_and_seen_terminal_before_the_new_one_is_sub
     assert bench.world.stops == [JOB]
     assert bench.world.submissions == 1
     assert (await bench.action()).state is ActionState.DONE
+
+
+async def test_nothing_is_submitted_while_pods_of_the_old_job_live_on_or_cannot_be_asked_about(bench: Bench) -> None:
+    """A pod that lives on, of a job that is terminal, still writes to the run's output root."""
+    answers: list[tuple[Pod, ...] | Gap] = [Gap.TIMEOUT, (pod(0), pod(1, "Failed")), (pod(0, "Unknown"),), (), ()]
+    submissions: list[int] = []
+
+    def pass_by() -> None:
+        submissions.append(bench.world.submissions)
+        bench.world.pods_answer = answers[min(len(submissions), len(answers)) - 1]
+
+    bench.world.on_pods = pass_by
+    await bench.grant()
+
+    await bench.work()
+
+    assert submissions == [0, 0, 0, 0]
+    assert bench.world.submissions == 1
+    assert (await bench.action()).state is ActionState.DONE
+
+
+async def test_pods_that_never_go_end_the_relaunch_and_are_named(bench: Bench) -> None:
+    bench.world.pods_answer = (pod(3, node="node-7"),)
+    await bench.grant()
+
+    await bench.work()
+
+    action = await bench.action()
+    assert (action.state, bench.world.submissions) == (ActionState.FAILED, 0)
+    assert f"1 of its pods still live and may write: pod iris-3-0-0300 of task {JOB}/3, attempt 0 on node-7" in (
+        action.noted
+    )
 
 
 async def test_a_stop_is_repeated_until_the_job_is_terminal(bench: Bench) -> None:

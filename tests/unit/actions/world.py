@@ -19,6 +19,7 @@ from bot.model.action import Action, ActionState, Done, Refused, StepName, StepO
 from bot.model.contract import Contract
 from bot.model.job import Job, JobState
 from bot.model.plan import Grant, RelaunchPlan, RequestState
+from bot.model.pods import Pod
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Decision, Record
 from bot.model.run import Instance
@@ -83,6 +84,9 @@ class World:
         """A submission shows only so many questions later."""
         self.on_question: Callable[[], None] = lambda: None
         self.is_still_submitting = False
+        self.pods_answer: tuple[Pod, ...] | Gap = Gap.NOT_CONFIGURED
+        """What Kubernetes says of the old job; here it is not configured, unless a test says otherwise."""
+        self.on_pods: Callable[[], None] = lambda: None
         self.readings = 0
         self.cursors: list[str] = []
 
@@ -144,6 +148,12 @@ class World:
         return self.is_still_submitting
 
     # Reader
+
+    async def pods(self, _promised: Contract, _job_id: JobId | None) -> Reading[tuple[Pod, ...]]:
+        self.on_pods()
+        if isinstance(self.pods_answer, Gap):
+            return Unknown(reason=self.pods_answer, detail="no answer", at=self.clock.now())
+        return Known(value=self.pods_answer, at=self.clock.now())
 
     async def read(self, _promised: Contract, launch: Instance | None, cursor: str) -> Snapshot:
         self.readings += 1
