@@ -8,12 +8,13 @@ from pydantic import AwareDatetime, Field
 
 from bot.model.contract import Contract
 from bot.model.durations import Duration, say_duration
-from bot.model.reading import Unknown
+from bot.model.reading import Gap, Unknown
 from bot.model.snapshot import MetricRow, Snapshot, Source
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, Verdict
 from checks.check import Check
 from checks.current import instance_of, is_final, life_began, not_running, say_step, unseen
+from checks.replaying import Replay, Sign, longest_replay, newer_sign, replay_of
 from checks.thresholds import Thresholds
 
 STALLED_ID = CheckId("progress.stalled")
@@ -35,24 +36,34 @@ class Pace(Value):
     """When the metrics were last readable."""
     gaps_s: tuple[float, ...] = ()
     """Seconds between rows that followed each other, the newest ones."""
+    step_s: float | None = None
+    """Seconds that a step takes, by those rows; what an instance leaves to the next one."""
+    sign: Sign | None = None
+    """The newest step by another witness."""
 
     def after(self, seen: Snapshot) -> "Pace":
         """Return the pace with the snapshot's rows taken in; a new instance starts afresh."""
         current = instance_of(seen, self.instance)
-        mine = self if current == self.instance else Pace(instance=current)
+        mine = self if current == self.instance else Pace(instance=current, step_s=self.step_s)
+        return mine.with_rows(seen).model_copy(update={"sign": newer_sign(seen, mine.sign)})
+
+    def with_rows(self, seen: Snapshot) -> "Pace":
+        """Return the pace of the same instance with the snapshot's rows taken in."""
         if isinstance(seen.metrics, Unknown):
-            return mine
-        rows = tuple(row for row in seen.metrics.value.rows if row.step != mine.step)
+            return self
+        rows = tuple(row for row in seen.metrics.value.rows if row.step != self.step)
         if not rows:
-            return mine.model_copy(update={"read_at": seen.at})
-        moved = _moved_at(rows[-1], mine.read_at, seen.at)
-        gaps = (*mine.gaps_s, *_gaps(rows, mine, moved))
-        return Pace(
-            instance=current,
-            step=rows[-1].step,
-            moved_at=moved,
-            read_at=seen.at,
-            gaps_s=gaps[-_GAPS_KEPT:],
+            return self.model_copy(update={"read_at": seen.at})
+        moved = _moved_at(rows[-1], self.read_at, seen.at)
+        gaps = (*self.gaps_s, *_gaps(rows, self, moved))
+        return self.model_copy(
+            update={
+                "step": rows[-1].step,
+                "moved_at": moved,
+                "read_at": seen.at,
+                "gaps_s": gaps[-_GAPS_KEPT:],
+                "step_s": _step_s(rows, self, moved) or self.step_s,
+            }
         )
 
     def has_trained_since(self, began: datetime | None) -> bool:
@@ -79,6 +90,16 @@ def _gaps(rows: tuple[MetricRow, ...], before: Pace, moved: datetime) -> list[fl
     return [(moved - before.moved_at).total_seconds() / len(rows)]
 
 
+def _step_s(rows: tuple[MetricRow, ...], before: Pace, moved: datetime) -> float | None:
+    """Return the seconds a step took over the new rows; None when they do not tell."""
+    first, last = rows[0], rows[-1]
+    if first.at is not None and last.at is not None and last.at > first.at and last.step > first.step:
+        return (last.at - first.at).total_seconds() / (last.step - first.step)
+    if before.step is None or before.moved_at is None or last.step <= before.step or moved <= before.moved_at:
+        return None
+    return (moved - before.moved_at).total_seconds() / (last.step - before.step)
+
+
 class StallThresholds(Thresholds):
     quiet: Duration = timedelta(minutes=15)
     """A step may take at least this long before it counts as stalled. The hero run's own alert: progress 15 min old."""
@@ -98,36 +119,65 @@ def stalled(seen: Snapshot, contract: Contract, limits: StallThresholds, memory:
     memory = memory.after(seen)
     if (verdict := not_running(seen)) is not None:
         return verdict, memory
+    if (replay := replay_of(seen, contract, memory.sign, memory.step, memory.moved_at)) is not None:
+        return _judge_replay(seen, limits, memory, replay), memory
+    return _judge_rows(seen, contract, limits, memory), memory
+
+
+def _judge_rows(seen: Snapshot, contract: Contract, limits: StallThresholds, memory: Pace) -> Verdict:
     if isinstance(seen.metrics, Unknown):
-        return unseen(seen.metrics, "whether the step advances is not known"), memory
+        return unseen(seen.metrics, "whether the step advances is not known")
     if is_final(memory.step, contract.final_step):
-        return NotApplicable(reason="the run has reached its final step"), memory
+        return NotApplicable(reason="the run has reached its final step")
     if memory.moved_at is None or not memory.has_trained_since(life_began(seen)):
-        return NotApplicable(reason="training has not begun; progress.startup looks after that"), memory
-    usual = timedelta(seconds=median(memory.gaps_s)) if memory.gaps_s else None
-    limit = max(limits.quiet, limits.allowance, usual * limits.factor if usual else timedelta())
-    quiet = seen.at - memory.moved_at
-    if quiet <= limit:
-        return Pass(), memory
-    finding = Finding(
+        return NotApplicable(reason="training has not begun; progress.startup looks after that")
+    quiet, limit = seen.at - memory.moved_at, _limit(limits, memory)
+    return Pass() if quiet <= limit else Fail(finding=_finding(seen, memory, memory.step, memory.moved_at, limit))
+
+
+def _judge_replay(seen: Snapshot, limits: StallThresholds, memory: Pace, replay: Replay) -> Verdict:
+    """Judge by the other witness while the tracker drops the rows."""
+    sign, limit = replay.sign, _limit(limits, memory)
+    hidden = f"tracker silent until step {replay.until}"
+    if seen.at - sign.at <= limit:
+        return NotApplicable(reason=f"replaying from an earlier checkpoint, at step {sign.step} by {sign.by}: {hidden}")
+    said = f"replaying, {hidden}: the last step is that of the {sign.by}"
+    return Fail(finding=_finding(seen, memory, sign.step, sign.at, limit, said))
+
+
+def _usual(memory: Pace) -> timedelta | None:
+    seconds = median(memory.gaps_s) if memory.gaps_s else memory.step_s
+    return None if seconds is None else timedelta(seconds=seconds)
+
+
+def _limit(limits: StallThresholds, memory: Pace) -> timedelta:
+    usual = _usual(memory)
+    return max(limits.quiet, limits.allowance, usual * limits.factor if usual else timedelta())
+
+
+def _finding(
+    seen: Snapshot, memory: Pace, step: int | None, moved_at: datetime, limit: timedelta, *said: str
+) -> Finding:
+    usual = _usual(memory)
+    return Finding(
         check=STALLED_ID,
         key=memory.instance,
         severity=Severity.CRITICAL,
-        summary=f"stalled at step {say_step(memory.step)}: no new step for {say_duration(quiet)} "
+        summary=f"stalled at step {say_step(step)}: no new step for {say_duration(seen.at - moved_at)} "
         f"(limit {say_duration(limit)}), while the job says that it runs",
         evidence=(
-            f"last step logged at {memory.moved_at:%Y-%m-%d %H:%M:%S} UTC",
+            f"last step logged at {moved_at:%Y-%m-%d %H:%M:%S} UTC",
             f"usual time between logged steps: {say_duration(usual) if usual else 'not known yet'}",
+            *said,
             *_last_words(seen),
         ),
         advice="Look at the last log line and at the hosts: a hung collective, a dead node, storage or input that "
         "waits. A hung process does not come back by itself; a relaunch stops it first, and goes on from the newest "
         "complete checkpoint.",
-        since_step=memory.step,
-        since_at=memory.moved_at,
+        since_step=step,
+        since_at=moved_at,
         is_recoverable=True,
     )
-    return Fail(finding=finding), memory
 
 
 def _last_words(seen: Snapshot) -> tuple[str, ...]:
@@ -141,7 +191,7 @@ STALLED = Check(
     id=STALLED_ID,
     title="The step has stopped advancing",
     severity=Severity.CRITICAL,
-    needs=(Source.JOBS, Source.METRICS),
+    needs=(Source.JOBS, Source.METRICS, Source.TRACKER, Source.TELEMETRY, Source.LOG),
     source='babysit-job, "Loop" step 7 and "Error Patterns"; the hero run\'s training-stall alert; '
     "marin-community/marin#3297",
     thresholds=StallThresholds(),
@@ -153,41 +203,66 @@ STALLED = Check(
 class StartupThresholds(Thresholds):
     start: Duration = timedelta(minutes=45)
     """How long restore, compilation and prefetch may take before the first step. The hero run's own alert: running for
-    45 min without entering training; its restores took 23 min and its compilations 7."""
+    45 min without entering training; its restores took 23 min and its compilations 7. Where steps may be replayed that
+    the tracker does not show, and nothing else tells a step, twice their time at the run's own pace is added."""
 
 
-def startup(seen: Snapshot, _contract: Contract, limits: StartupThresholds, memory: Pace) -> tuple[Verdict, Pace]:
+def startup(seen: Snapshot, contract: Contract, limits: StartupThresholds, memory: Pace) -> tuple[Verdict, Pace]:
     """Fail when a running job, or its newest retry, does not enter training."""
     memory = memory.after(seen)
     if (verdict := not_running(seen)) is not None:
         return verdict, memory
-    if isinstance(seen.metrics, Unknown):
-        return unseen(seen.metrics, "whether training was entered is not known"), memory
     began = life_began(seen)
     if memory.has_trained_since(began):
-        return Pass(), memory
+        return (
+            unseen(seen.metrics, "whether training was entered is not known")
+            if isinstance(seen.metrics, Unknown)
+            else Pass()
+        ), memory
+    if (replay := replay_of(seen, contract, memory.sign, memory.step, memory.moved_at)) is not None:
+        reason = f"it trains, by its {replay.sign.by} at step {replay.sign.step}: tracker silent until step "
+        return NotApplicable(reason=f"{reason}{replay.until}"), memory
+    return _judge_waiting(seen, contract, limits, memory, began), memory
+
+
+def _judge_waiting(
+    seen: Snapshot, contract: Contract, limits: StartupThresholds, memory: Pace, began: datetime | None
+) -> Verdict:
+    """Judge a life of which no witness has seen a step."""
+    hidden = longest_replay(seen, contract, memory.step_s)
+    if isinstance(seen.metrics, Unknown) and (hidden is None or seen.metrics.reason is not Gap.UNRELIABLE):
+        return unseen(seen.metrics, "whether training was entered is not known")
     began = began or (seen.job.submitted_at if seen.job else seen.at)
-    waited = seen.at - began
+    waited, limit = seen.at - began, limits.start + (hidden or timedelta())
+    if waited > limit:
+        return Fail(finding=_startup_finding(seen, memory, began, limit))
     if waited <= limits.start:
-        return NotApplicable(reason=f"starting up for {say_duration(waited)}"), memory
-    finding = Finding(
+        return NotApplicable(reason=f"starting up for {say_duration(waited)}")
+    return NotApplicable(
+        reason=f"no step seen for {say_duration(waited)}; it may be replaying, which the tracker would not show, and "
+        f"which ends within {say_duration(limit)} of its start at the run's pace"
+    )
+
+
+def _startup_finding(seen: Snapshot, memory: Pace, began: datetime, limit: timedelta) -> Finding:
+    waited = seen.at - began
+    return Finding(
         check=STARTUP_ID,
         key=memory.instance,
         severity=Severity.WARNING,
-        summary=f"running for {say_duration(waited)} without a training step (limit {say_duration(limits.start)})",
+        summary=f"running for {say_duration(waited)} without a training step (limit {say_duration(limit)})",
         evidence=(f"tasks started at {began:%Y-%m-%d %H:%M} UTC", *_last_words(seen)),
         advice="Read the end of the log: is it still restoring or compiling, or does it wait for a peer, for data, or "
         "for storage in another region? Normal compilation is no hang.",
         since_at=began,
     )
-    return Fail(finding=finding), memory
 
 
 STARTUP = Check(
     id=STARTUP_ID,
     title="The job runs but does not enter training",
     severity=Severity.WARNING,
-    needs=(Source.JOBS, Source.METRICS),
+    needs=(Source.JOBS, Source.METRICS, Source.TRACKER, Source.TELEMETRY, Source.LOG),
     source='deploy checklist, "Execute the trial" step 3; the hero run\'s training-stall alert',
     thresholds=StartupThresholds(),
     memory=Pace(),

@@ -18,7 +18,7 @@ from bot.model.tracker import TrackerRunState, TrackerState
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Patience, Severity, UnknownVerdict, Verdict
 from checks.check import Check
-from checks.current import unseen
+from checks.current import life_began, unseen
 from checks.thresholds import NoMemory, Thresholds
 
 IDENTITY_ID = CheckId("tracker.identity")
@@ -62,6 +62,7 @@ def judge_identity(
     *,
     jobs: Reading[tuple[Job, ...]],
     step: StepSeen | None = None,
+    began: datetime | None = None,
     recorded_url: str = "",
     limits: IdentityThresholds | None = None,
 ) -> Verdict:
@@ -73,6 +74,7 @@ def judge_identity(
         at: now.
         jobs: what the scheduler says; without it states are not judged.
         step: how far the run is by another source; None when no other source tells.
+        began: when the newest attempt began; None for the job's own start.
         recorded_url: the run's address as it was last told or written down; empty when it was not.
         limits: the thresholds.
     """
@@ -87,7 +89,8 @@ def judge_identity(
         return _judge_missing(tracker, at, jobs, limits)
     found = [*_drift(state, tracker, recorded_url), *_link(state, at, jobs, step, limits)]
     found += _clock(state, at, limits)
-    found += _steps(state, jobs, step, limits)
+    started_at = jobs.value[0].started_at if isinstance(jobs, Known) and jobs.value else None
+    found += _steps(state, began or started_at, step, limits)
     if found:
         return Fail(finding=_finding(state, found))
     if isinstance(jobs, Unknown) and not _is_heard(state, at, limits):
@@ -242,11 +245,10 @@ def _clock(state: TrackerState, at: datetime, limits: IdentityThresholds) -> Ite
 
 
 def _steps(
-    state: TrackerState, jobs: Reading[tuple[Job, ...]], step: StepSeen | None, limits: IdentityThresholds
+    state: TrackerState, started_at: datetime | None, step: StepSeen | None, limits: IdentityThresholds
 ) -> Iterator[Mismatch]:
     if step is None or state.trainer_step is None or state.last_row_at is None:
         return
-    started_at = jobs.value[0].started_at if isinstance(jobs, Known) and jobs.value else None
     until = silent_until(state, started_at, step)
     if until is not None:
         yield Mismatch(
@@ -303,19 +305,35 @@ def identity(
     """Fail when the tracker's run is not the one that the contract names, or the link to it is lost."""
     if isinstance(seen.tracker, Unknown) and seen.tracker.reason is Gap.NOT_CONFIGURED:
         return NotApplicable(reason=f"no tracker is read: {seen.tracker.detail}"), memory
-    step = None
+    verdict = judge_identity(
+        seen.tracker,
+        contract,
+        seen.at,
+        jobs=seen.jobs,
+        step=_step_elsewhere(seen),
+        began=life_began(seen),
+        limits=limits,
+    )
+    return verdict, memory
+
+
+def _step_elsewhere(seen: Snapshot) -> StepSeen | None:
+    """Return the trainer's step by its figures; by its telemetry where they, being the tracker's, may stand still."""
     if isinstance(seen.metrics, Known) and seen.metrics.value.rows:
         last = seen.metrics.value.rows[-1]
-        step = StepSeen(step=last.step, at=last.at or seen.metrics.at)
-    verdict = judge_identity(seen.tracker, contract, seen.at, jobs=seen.jobs, step=step, limits=limits)
-    return verdict, memory
+        return StepSeen(step=last.step, at=last.at or seen.metrics.at)
+    if isinstance(seen.telemetry, Known):
+        said = seen.telemetry.value
+        if said.last_step is not None and said.progress_at is not None and said.is_of_current_execution:
+            return StepSeen(step=said.last_step, at=said.progress_at)
+    return None
 
 
 IDENTITY = Check(
     id=IDENTITY_ID,
     title="The tracker shows another run, or has lost this one",
     severity=Severity.WARNING,
-    needs=(Source.TRACKER, Source.JOBS),
+    needs=(Source.TRACKER, Source.JOBS, Source.METRICS, Source.TELEMETRY),
     source='manage-hero-run, "What Can Go Wrong": W&B identity drift; wandb/wandb#3405, #1526',
     thresholds=IdentityThresholds(),
     memory=NoMemory(),
