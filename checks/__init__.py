@@ -10,6 +10,7 @@ from checks.artifacts import MISSING as ARTIFACTS_MISSING
 from checks.check import Check
 from checks.checkpoints import INCOMPLETE
 from checks.checkpoints import STALLED as CHECKPOINT_STALLED
+from checks.code import LINEAGE
 from checks.degraded import DEGRADED
 from checks.finalstep import FINAL_STEP
 from checks.job import DUPLICATE, ENDED
@@ -52,6 +53,7 @@ CHECKS: tuple[Check[Any, Any], ...] = (
     ARTIFACTS_MISSING,
     MISMATCH,
     IDENTITY,
+    LINEAGE,
     GONE,
     DOWN,
     CONTRADICT,

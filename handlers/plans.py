@@ -118,6 +118,7 @@ def _relaunch_lines(plan: RelaunchPlan) -> tuple[str, ...]:
         f"output root: {plan.output_root} (the contract's)",
         f"resume from: {resume or 'NO complete checkpoint was found; training would begin at step 0'}",
         f"source SHA: {plan.source_sha or 'not stated in the contract'}",
+        *((f"checkout: {plan.code}",) if plan.code else ()),
         *(f"changed since the last launch: {change}" for change in plan.changes),
         *_no_change(plan),
     )

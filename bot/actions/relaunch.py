@@ -1,13 +1,16 @@
 """The relaunch plan: pure, from a contract and a snapshot; built once to ask and once more just before it is done."""
 
 from bot.actions.ports import Launcher, Submission, Unlaunchable
+from bot.model.code import CodeState
 from bot.model.contract import Contract
 from bot.model.plan import PlannedCheckpoint, RelaunchPlan
-from bot.model.reading import Unknown
+from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.run import Instance
 from bot.model.snapshot import Snapshot, newest_complete
 from bot.model.value import Value
 from bot.redaction import Redactor
+from checks.check import thresholds_of
+from checks.code import LINEAGE, checkout_astray, is_cut_off
 
 
 class NoPlan(Value):
@@ -24,8 +27,8 @@ def plan_relaunch(
 ) -> RelaunchPlan | NoPlan:
     """Return exactly what a relaunch would do: same run id, same output root, newest complete checkpoint.
 
-    Source: babysit-job, "Loop" step 8; manage-hero-run, "What Can Go Wrong", items "Midrun crash" and "Wrong
-    checkpoint selected".
+    Source: babysit-job, "Loop" step 8; manage-hero-run, "What Can Go Wrong", items "Midrun crash", "Wrong checkpoint
+    selected" and "Wrong code lineage".
     """
     if isinstance(seen.jobs, Unknown):
         detail = f"the job's state is unknown: {seen.jobs.detail}"
@@ -36,6 +39,9 @@ def plan_relaunch(
             fix="mend the access to the checkpoint roots; nothing is relaunched on a guess",
             is_unknown=True,
         )
+    barred = _barred_by_code(seen.code, contract)
+    if barred is not None:
+        return barred
     submission = launcher.prepare(contract, number=instance.number + 1 if instance else 0)
     if isinstance(submission, Unlaunchable):
         return NoPlan(
@@ -58,11 +64,35 @@ def plan_relaunch(
         output_root=contract.output_root,
         resume_from=PlannedCheckpoint(step=newest.step, path=newest.path) if newest else None,
         source_sha=contract.source_sha,
+        code=_code_of(seen.code, contract),
         config_digest=contract.config_digest,
         changes=(*submission_notes(submission), *changes_between(instance.shape if instance else {}, shape)),
     )
     # The store scrubs whatever it keeps: a plan that it would change could never be redeemed by its digest.
     return RelaunchPlan.model_validate(redactor.value(plan.model_dump(mode="json")))
+
+
+def _barred_by_code(code: Reading[CodeState], contract: Contract) -> NoPlan | None:
+    """Return why nothing may be launched from the checkout as it is; None when it may."""
+    match code:
+        case Unknown(reason=Gap.NOT_CONFIGURED):
+            return None
+        case Unknown(detail=detail):
+            fix = "mend what git says there; nothing is relaunched from code that was not looked at"
+            return NoPlan(reason=f"the source cannot be verified: {detail}", fix=fix, is_unknown=True)
+        case Known(value=state):
+            astray = checkout_astray(state, contract, thresholds_of(LINEAGE, contract))
+            if not astray:
+                return None
+            return NoPlan(
+                reason="; ".join(f"{each.text}: {each.means}" for each in astray),
+                fix="; ".join(each.fix for each in astray),
+                is_unknown=is_cut_off(state),
+            )
+
+
+def _code_of(code: Reading[CodeState], contract: Contract) -> str:
+    return code.value.identity if isinstance(code, Known) and contract.bundle is None else ""
 
 
 def submission_notes(submission: Submission) -> tuple[str, ...]:
@@ -95,6 +125,8 @@ def differences(asked: RelaunchPlan, rebuilt: RelaunchPlan) -> tuple[str, ...]:
     old, new = asked.model_dump(mode="json"), rebuilt.model_dump(mode="json")
     changed = [name for name in old if old[name] != new[name]]
     lines = [f"{name}: {_brief(old[name])} → {_brief(new[name])}" for name in changed if name not in _HASHED]
+    if "code" in changed:
+        lines.append(_say_code(asked.code, rebuilt.code))
     if "command_sha256" in changed and not {"command", "environment", "directory"} & set(changed):
         names = f" ({', '.join(rebuilt.environment)})" if rebuilt.environment else ""
         lines.append(f"a value that is not shown, of the command or of [environment]{names}, has changed")
@@ -103,7 +135,14 @@ def differences(asked: RelaunchPlan, rebuilt: RelaunchPlan) -> tuple[str, ...]:
     return tuple(lines)
 
 
-_HASHED = ("command_sha256", "config_digest")
+_HASHED = ("command_sha256", "config_digest", "code")
+
+
+def _say_code(old: str, new: str) -> str:
+    head, now = old.partition(" ")[0], new.partition(" ")[0]
+    if head == now:
+        return f"code: what is not committed in the checkout has changed; it is still at {now}"
+    return f"code: the checkout is at {now or 'no commit that is known'}, and was at {head or 'none that was known'}"
 
 
 def _brief(value: object) -> str:

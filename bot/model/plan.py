@@ -42,7 +42,7 @@ class PlannedCheckpoint(Value):
 class RelaunchPlan(PlanBase):
     """Stop the job if it still lives, then submit the run: its first launch, or once more."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"accepts"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"accepts", "code"})
 
     kind: Literal["relaunch"] = "relaunch"
     instance: str
@@ -63,6 +63,9 @@ class RelaunchPlan(PlanBase):
     resume_from: PlannedCheckpoint | None
     """None only when no complete checkpoint exists: training would begin at step 0."""
     source_sha: str | None
+    code: str = ""
+    """What would be launched from the checkout: its commit, and the digest of what is changed beside it and counts.
+    Empty when it is no repository, or when a bundle is submitted in its place."""
     config_digest: str
     changes: tuple[str, ...]
     """What differs from the instance before; empty when nothing does."""

@@ -70,6 +70,11 @@ def affects_trajectory(frames: Sequence[Frame], paths: TrajectoryPaths = DEFAULT
     return True if any(_judge(frame, paths) for frame in own) else None
 
 
+def path_affects_trajectory(path: str, paths: TrajectoryPaths = DEFAULT_PATHS) -> bool | None:
+    """Judge a file that was changed by its path alone, relative to the project; None when no rule knows it."""
+    return _judge(Frame(file=path, line=0, function="", source=""), paths)
+
+
 def _judge(frame: Frame, paths: TrajectoryPaths) -> bool | None:
     # Only the last folders speak: what lies above the project says nothing about the file.
     path = "/".join(re.split(r"[/\\]", frame.file.lower())[-3:])
