@@ -163,9 +163,13 @@ def log(
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many of the newest lines of the audit log.")] = 200,
     audit: Annotated[bool, typer.Option("--audit", help="The audit log; what is shown without other options.")] = False,
     verify: Annotated[bool, typer.Option("--verify", help="Compute the hashes of the record anew.")] = False,
-    head: Annotated[str | None, typer.Option("--head", metavar="HASH", help="A head that the record must hold.")] = None,
+    head: Annotated[
+        str | None, typer.Option("--head", metavar="HASH", help="A head that the record must hold.")
+    ] = None,
     markdown: Annotated[bool, typer.Option("--markdown", help="The record, as the run's issue shows it.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The record, an entry a line; --audit: the audit log.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="The record, an entry a line; --audit: the audit log.")
+    ] = False,
 ) -> None:
     """Show the audit log of a run, who did what and on what grounds; or its record, and whether that is whole."""
 

@@ -34,16 +34,18 @@ _SPARE_BYTES = 1_000_000
 _PRIMARY_CODE = 0xFF
 
 
-def open_engine(path: Path, busy_timeout: timedelta) -> AsyncEngine:
+def open_engine(file: DatabaseFile, busy_timeout: timedelta) -> AsyncEngine:
     """Return the engine that the store works with; nothing is opened yet."""
     engine = create_async_engine(
-        URL.create("sqlite+aiosqlite", database=str(path)),
+        URL.create("sqlite+aiosqlite", database=str(file.path)),
         hide_parameters=True,
         pool_size=5,
         max_overflow=0,
         pool_timeout=60,
     )
     _prepare(engine.sync_engine, busy_timeout, foreign_keys=True)
+    event.listen(engine.sync_engine, "connect", lambda _connection, _record: file.connected())
+    event.listen(engine.sync_engine, "close", lambda _connection, _record: file.disconnected())
     return engine
 
 
@@ -89,6 +91,7 @@ async def reading(engine: AsyncEngine, file: DatabaseFile) -> AsyncIterator[Asyn
         async with engine.connect() as connection:
             await connection.begin()
             yield connection
+            file.used()
 
 
 @asynccontextmanager
@@ -108,6 +111,7 @@ async def writing(engine: AsyncEngine, file: DatabaseFile) -> AsyncIterator[Asyn
             yield connection
             file.check()  # it may have gone while this transaction waited for the lock
             await _to_its_end(connection.commit())
+            file.used()
 
 
 @contextmanager

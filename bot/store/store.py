@@ -95,7 +95,8 @@ class Store:
         copy = await asyncio.to_thread(upgrade, path, clock.now(), busy_timeout)
         if copy is not None:
             log.info("store_upgraded", path=str(path), copy=str(copy))
-        store = cls(open_engine(path, busy_timeout), DatabaseFile(path), clock, redactor)
+        file = DatabaseFile(path)
+        store = cls(open_engine(file, busy_timeout), file, clock, redactor)
         store._scratch = scratch
         return store
 
@@ -124,7 +125,8 @@ class Store:
         if not await asyncio.to_thread(is_current, path, busy_timeout):
             problem = f"[bot] database: {path} is of an older Hero; `hero run` upgrades it, after putting a copy aside"
             raise ConfigurationError((problem,))
-        return cls(open_engine(path, busy_timeout), DatabaseFile(path), clock, redactor)
+        file = DatabaseFile(path)
+        return cls(open_engine(file, busy_timeout), file, clock, redactor)
 
     async def close(self) -> None:
         """Wait for the transaction that is under way, then close every connection."""

@@ -337,6 +337,34 @@ async def test_a_file_that_goes_while_a_transaction_is_under_way_stores_nothing(
     assert await store.runs() == ()
 
 
+@pytest.mark.parametrize("suffix", ["-wal", "-shm"])
+async def test_a_log_that_was_taken_from_beside_the_database_takes_nothing_more_and_loses_nothing(
+    store: Store, file: Path, clock: FakeClock, suffix: str
+) -> None:
+    """A second program would begin a log of its own, and each would overwrite what the other stored."""
+    await apply(store, Decision(run=Run(run_id=RUN)))
+    file.with_name(file.name + suffix).unlink()
+
+    with pytest.raises(StoreError, match=rf"hero\.db{suffix}: was removed or replaced under Hero"):
+        await store.receive("slack", "Ev1", a_reply("approve R1"))
+    with pytest.raises(StoreError, match="stop Hero with SIGTERM"):
+        await store.runs()
+    await store.close()
+
+    again = await open_store(file, clock)
+    kept = await again.runs()
+    await again.close()
+    assert [run.run_id for run in kept] == [RUN]
+
+
+async def test_connections_that_come_and_go_take_their_log_with_them_unnoticed(store: Store) -> None:
+    await apply(store, Decision(run=Run(run_id=RUN)))
+
+    await store._engine.dispose()
+
+    assert [run.run_id for run in await store.runs()] == [RUN]
+
+
 async def test_a_transaction_inside_a_transaction_is_refused_rather_than_waiting_for_itself(store: Store) -> None:
     with pytest.raises(AssertionError, match="wait for itself"):
         async with store.transaction():

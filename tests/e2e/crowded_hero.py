@@ -13,14 +13,15 @@ from sqlalchemy.ext.asyncio import AsyncEngine
 import bot.store.store
 from bot.commands.run import run
 from bot.store.engine import open_engine
+from bot.store.file import DatabaseFile
 
 CONFIG = Path(sys.argv[sys.argv.index("--config") + 1])
 FULL = CONFIG.with_name("full")
 NO_LIMIT = 2**30
 
 
-def open_bounded(path: Path, busy_timeout: timedelta) -> AsyncEngine:
-    engine = open_engine(path, busy_timeout)
+def open_bounded(file: DatabaseFile, busy_timeout: timedelta) -> AsyncEngine:
+    engine = open_engine(file, busy_timeout)
 
     def crowd(connection: Connection) -> None:
         is_writer = "hero_begin" in connection.get_execution_options()
