@@ -8,6 +8,7 @@ import re
 import socket
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import BinaryIO
 
 from bot.clock import Clock
 from bot.errors import ServiceError, UnreachableError, UnrecognisedError
@@ -18,6 +19,7 @@ from bot.model.snapshot import LogLine, LogTail
 from bot.model.value import JobId, Value
 from bot.regular_files import open_regular
 from bot.sources.gaps import refused_by_system, unknown_of
+from bot.sources.kept import Kept
 from bot.sources.local_files import (
     SERVICE,
     ExitRecord,
@@ -34,6 +36,8 @@ LOG_LINES = 20_000
 UNFINISHED_LINE_REST = timedelta(seconds=2)
 """A last line without its end is left for the next look while the file was touched so recently: half of ``loss=12.5``
 is a wrong number. Afterwards, and once the job has ended, it is all there will ever be."""
+_GUARD_BYTES = 4096
+"""So many bytes before the new ones are read again, to see that they are still those that were there."""
 _LINE_END = re.compile(rb"\r\n|\n|\r")
 
 
@@ -45,6 +49,18 @@ class Ending(Value):
     finished_at: datetime | None = None
     peak_rss_bytes: int | None = None
     error: str = ""
+
+
+class Followed(Value):
+    """How far one job's output was read."""
+
+    job_id: JobId
+    device: int
+    inode: int
+    size: int
+    """Of the file, when it was read."""
+    end: bytes
+    """Its last bytes, ``LOG_BYTES`` at most."""
 
 
 class LocalOrchestrator:
@@ -63,6 +79,7 @@ class LocalOrchestrator:
         self._clock = clock
         self._threads = threads or BoundedThreads(SERVICE, 4)
         self._deadline = deadline
+        self._kept: Kept[Followed] = Kept()
 
     async def jobs(self, contract: Contract, job_id: JobId) -> Reading[tuple[Job, ...]]:
         """Ask for a job; Known(()) only when its directory does not exist."""
@@ -79,14 +96,16 @@ class LocalOrchestrator:
         job_id: JobId,
         since: datetime | None,  # noqa: ARG002 - a job's output is one file, and no namesake can write to it
     ) -> Reading[LogTail]:
-        """Read the newest lines of a job's output; they carry no time of their own."""
+        """Read the newest lines of a job's output; they carry no time of their own. Only what is new is read."""
         at = self._clock.now()
+        kept = self._kept.get(contract.run_id)
         try:
-            tail = await self._threads.call(
-                _read_log, contract, job_id, at, deadline=self._deadline, key=contract.run_id
+            followed, tail = await self._threads.call(
+                _read_log, contract, job_id, at, kept, deadline=self._deadline, key=contract.run_id
             )
         except ServiceError as error:
             return unknown_of(error, at)
+        self._kept.put(contract.run_id, followed)
         return Known(value=tail, at=at)
 
 
@@ -206,22 +225,53 @@ def _job(job_id: JobId, record: JobRecord, ending: Ending, at: datetime) -> Job:
     )
 
 
-def _read_log(contract: Contract, job_id: JobId, at: datetime) -> LogTail:
+def _read_log(
+    contract: Contract, job_id: JobId, at: datetime, kept: Followed | None
+) -> tuple[Followed | None, LogTail]:
+    """Return how far the output was read, and its newest lines. Blocks.
+
+    Raises:
+        ServiceError: it cannot be read.
+    """
     directory = job_directory(contract, job_id)
+    # Before the output: a job that ends meanwhile leaves its last line for the next look.
+    has_ended = (directory / "exit.json").exists()
     try:
         with open_regular(directory / "output.log") as file:
-            size = file.seek(0, 2)
-            start = max(0, size - LOG_BYTES)
-            file.seek(start)
-            raw = file.read(LOG_BYTES)
-            rest = at.timestamp() - (directory / "output.log").stat().st_mtime
+            followed = read_on(file, job_id, kept)
+            rest = at.timestamp() - os.fstat(file.fileno()).st_mtime
     except FileNotFoundError:
         read_job(directory)
-        return LogTail(lines=(), is_cut=False)
+        return None, LogTail(lines=(), is_cut=False)
     except OSError as error:
         raise refused_by_system(SERVICE, error) from error
-    is_settled = rest > UNFINISHED_LINE_REST.total_seconds() or (directory / "exit.json").exists()
-    return cut_lines(raw, is_cut=start > 0, is_settled=is_settled)
+    is_settled = has_ended or rest > UNFINISHED_LINE_REST.total_seconds()
+    return followed, cut_lines(followed.end, is_cut=followed.size > len(followed.end), is_settled=is_settled)
+
+
+def read_on(file: BinaryIO, job_id: JobId, kept: Followed | None) -> Followed:
+    """Return the end of a file, of which only what lies behind ``kept`` is read.
+
+    A file that was cut, replaced or written anew is read whole: the bytes before the place where the last read ended
+    are not those that were there.
+    """
+    status = os.fstat(file.fileno())
+    known = kept.end if kept is not None and _may_be_same(kept, job_id, status) else b""
+    guard = known[-_GUARD_BYTES:]
+    begin = kept.size - len(guard) if kept is not None and guard else 0
+    file.seek(max(begin, status.st_size - LOG_BYTES))
+    new = file.read(LOG_BYTES)
+    if file.tell() - len(new) > begin:
+        known = b""  # more is new than is wanted
+    elif guard and not new.startswith(guard):
+        return read_on(file, job_id, None)
+    end = (known[: len(known) - len(guard)] + new)[-LOG_BYTES:]
+    return Followed(job_id=job_id, device=status.st_dev, inode=status.st_ino, size=file.tell(), end=end)
+
+
+def _may_be_same(kept: Followed, job_id: JobId, status: os.stat_result) -> bool:
+    same = (kept.job_id, kept.device, kept.inode) == (job_id, status.st_dev, status.st_ino)
+    return same and status.st_size >= kept.size
 
 
 def cut_lines(raw: bytes, *, is_cut: bool, is_settled: bool) -> LogTail:

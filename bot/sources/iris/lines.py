@@ -1,9 +1,10 @@
 """Log lines, from the log service's entries and from what the CLI prints; pure."""
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from bot.model.snapshot import LogLine, LogTail
+from bot.model.value import Value
 from bot.sources.iris.parse import recognised
 from bot.sources.iris.shape import Fields, ShapeError, storable
 
@@ -18,23 +19,39 @@ _OUT_OF_ORDER = timedelta(minutes=5)
 """How far a line may be older than the one printed before it, since tasks are interleaved by arrival."""
 
 
+class Entry(Value):
+    """One row of the log service."""
+
+    at: datetime
+    line: LogLine
+    seq: int | None = None
+    """The service's number of the row; the old generation tells none."""
+
+
+class Page(Value):
+    """One answer of the log service, in the order in which the rows arrived."""
+
+    entries: tuple[Entry, ...]
+    cursor: int
+    """The number of the last row; 0 when there is none."""
+
+
 @recognised
-def parse_entries(payload: object, since: datetime | None, newest: int) -> LogTail:
-    """Read FetchLogs' answer: the ``newest`` lines printed at ``since`` or later, oldest first."""
-    kept: list[LogLine] = []
-    for entry in Fields(payload, "answer").messages("entries"):
+def parse_entries(payload: object) -> Page:
+    """Read FetchLogs' answer."""
+    answer = Fields(payload, "answer")
+    entries: list[Entry] = []
+    for entry in answer.messages("entries"):
         at = entry.moment("timestamp")
         if at is None:
             raise ShapeError(f"{entry.name('timestamp')} is missing")
-        if since is None or at >= since:
-            key = entry.text("key")
-            task, _, number = key.rpartition(":")
-            attempt = entry.number("attempt_id")
-            if attempt is None and number.isdecimal():
-                attempt = int(number[:9])
-            kept.append(LogLine(text=_bounded(entry.text("data")), at=at, task=task or None, attempt=attempt))
-    kept.sort(key=lambda line: line.at or datetime.min.replace(tzinfo=UTC))
-    return _tail(kept, newest)
+        task, _, number = entry.text("key").rpartition(":")
+        attempt = entry.number("attempt_id")
+        if attempt is None and number.isdecimal():
+            attempt = int(number[:9])
+        line = LogLine(text=_bounded(entry.text("data")), at=at, task=task or None, attempt=attempt)
+        entries.append(Entry(at=at, line=line, seq=entry.number("seq")))
+    return Page(entries=tuple(entries), cursor=answer.number("cursor") or 0)
 
 
 @recognised
@@ -50,7 +67,7 @@ def parse_printed(payload: object, since: datetime | None, newest: int, now: dat
     if since is not None:
         first = since if since.microsecond == 0 else since.replace(microsecond=0) + timedelta(seconds=1)
         lines = [line for line in lines if line.at is not None and line.at >= first]
-    return _tail(lines, newest)
+    return LogTail(lines=tuple(lines[-newest:]), is_cut=len(lines) > newest)
 
 
 def _dated(printed: list[str], now: datetime) -> list[LogLine]:
@@ -82,10 +99,6 @@ def _dated(printed: list[str], now: datetime) -> list[LogLine]:
         raise ShapeError(f"the log begins with {tails[-1][:80]!r}, which is no line of `iris job logs`")
     lines.reverse()
     return lines
-
-
-def _tail(lines: list[LogLine], newest: int) -> LogTail:
-    return LogTail(lines=tuple(lines[-newest:]), is_cut=len(lines) > newest)
 
 
 def _bounded(text: str) -> str:

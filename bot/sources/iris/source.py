@@ -19,12 +19,16 @@ from bot.sources.gaps import unknown_of
 from bot.sources.iris.cli import IrisCli
 from bot.sources.iris.client_age import client_build_date
 from bot.sources.iris.failure import SERVICE, NotFoundError, NoVerbError, says_no_such_job
-from bot.sources.iris.lines import parse_entries, parse_printed
+from bot.sources.iris.following import LogFollower
+from bot.sources.iris.lines import parse_printed
 from bot.sources.iris.older import jobs_without_rpc
 from bot.sources.iris.parse import parse_descendants, parse_job_status, parse_task, parse_tasks, task_count
+from bot.sources.iris.requested import JobRequests
 from bot.sources.iris.rpc import IrisRpc
 
 _PAGE = 500
+_PART_FOR_REQUESTS = 4
+"""Which part of the deadline may go into asking what jobs ask for."""
 _MOST_DESCENDANTS = 5000
 """The controller lists no further (marin-iris 0.2.227, source)."""
 
@@ -37,6 +41,8 @@ class IrisOrchestrator:
         self._clock = clock
         self.cli = IrisCli(settings)
         self.rpc: IrisRpc | None = None
+        self._requests = JobRequests(self.ask, clock, settings.deadline / _PART_FOR_REQUESTS)
+        self._follower: LogFollower | None = None
         if settings.controller_url is not None:
             self.rpc = IrisRpc(
                 settings.controller_url,
@@ -44,6 +50,7 @@ class IrisOrchestrator:
                 deadline=settings.deadline,
                 at_once=settings.threads,
             )
+            self._follower = LogFollower(self.rpc, clock, newest=settings.log_lines)
 
     async def close(self) -> None:
         """Close the connections."""
@@ -79,19 +86,19 @@ class IrisOrchestrator:
                     value=tuple(job.model_copy(update={"tasks": read}) for (job, _), read in with_tasks), at=at
                 )
 
-    async def log(self, contract: Contract, job_id: JobId, since: datetime | None) -> Reading[LogTail]:  # noqa: ARG002
+    async def log(self, contract: Contract, job_id: JobId, since: datetime | None) -> Reading[LogTail]:
         """Ask for the newest lines of a job and everything below it, printed after ``since``.
 
         ``since`` is the instance's submission: the lines of a namesake before it lie under the same key.
+        Through the RPC only the new ones travel; the CLI prints neither numbers nor exact times, so it is read whole.
         """
         if (gap := self._not_configured()) is not None:
             return gap
         newest = self._settings.log_lines
         try:
             async with self._until(asyncio.get_running_loop().time() + self._settings.deadline.total_seconds()):
-                if self.rpc is not None:
-                    entries = await self.rpc.fetch_logs(_log_question(job_id, since, newest + 1))
-                    return parse_entries(entries, self._clock.now(), since, newest)
+                if self._follower is not None:
+                    return await self._follower.tail(contract.run_id, job_id, since)
                 printed, is_exact = await self.cli.logs(job_id, since, newest + 1, self._clock.now())
                 at = self._clock.now()
                 return parse_printed(printed, at, None if is_exact else since, newest, now=at)
@@ -127,7 +134,8 @@ class IrisOrchestrator:
         if has_children and not below.value:
             detail = f"the controller says that {job_id} has children, and lists none"
             return Unknown(reason=Gap.UNRECOGNISED, detail=detail, at=at)
-        return Known(value=(root, *((each, 0) for each in below.value)), at=at)
+        children = await self._requests.filled_in(below.value)
+        return Known(value=(root, *((each, 0) for each in children)), at=at)
 
     async def _descendants(self, job_id: JobId) -> Reading[tuple[Job, ...]]:
         found: dict[JobId, Job] = {}
@@ -182,15 +190,3 @@ class IrisOrchestrator:
                 yield
         except TimeoutError:
             raise DeadlineError(SERVICE, f"no answer in {say_duration(self._settings.deadline)}") from None
-
-
-def _log_question(job_id: JobId, since: datetime | None, lines: int) -> dict[str, object]:
-    question: dict[str, object] = {
-        "source": f"{job_id}/",
-        "match_scope": "MATCH_SCOPE_PREFIX",
-        "max_lines": lines,
-        "tail": True,
-    }
-    if since is not None:
-        question["since_ms"] = int(since.timestamp() * 1000)
-    return question

@@ -55,7 +55,7 @@ def test_no_payload_makes_a_parser_raise(payload: object) -> None:
         parse_tasks(payload, AT, JOB),
         parse_tasks({"tasks": [payload]}, AT, JOB),
         parse_task({"task": payload}, AT, JOB),
-        parse_entries(payload, AT, None, 10),
+        parse_entries(payload, AT),
         parse_printed(payload, AT, None, 10, now=AT),
         parse_columns(payload, AT),
         parse_tree(payload, AT, JOB, AT),
@@ -72,7 +72,7 @@ def test_no_single_odd_field_makes_a_parser_raise(odd: dict[str, object]) -> Non
         parse_job_status(status(**odd), AT, JOB),
         parse_task({"task": task | odd}, AT, JOB),
         parse_task({"task": task | {"attempts": [attempt | odd]}}, AT, JOB),
-        parse_entries({"entries": [entry | odd]}, AT, None, 10),
+        parse_entries({"entries": [entry | odd]}, AT),
     ):
         assert isinstance(reading, Known | Unknown)
 
@@ -203,21 +203,6 @@ def test_the_tree_query_matches_no_neighbour_and_names_no_environment() -> None:
     assert "WHERE j.job_id = '/me/a_b%c''d' OR j.job_id LIKE '/me/a\\_b\\%c''d/%' ESCAPE '\\'" in sql
     assert sql[:6] == COLUMNS_SQL[:6] == "SELECT"
     assert "environment" not in sql
-
-
-def test_entries_before_the_submission_are_left_out_and_a_cut_is_told() -> None:
-    entries = [
-        {"timestamp": {"epochMs": str(1795976322000 + n)}, "data": f"line {n}\n", "attemptId": 0, "key": "/me/boom/0:0"}
-        for n in range(6)
-    ]
-    since = datetime.fromtimestamp(1795976322.001, UTC)
-
-    reading = parse_entries({"entries": entries, "cursor": "9"}, AT, since, 3)
-
-    assert isinstance(reading, Known)
-    assert [line.text for line in reading.value.lines] == ["line 3", "line 4", "line 5"]
-    assert reading.value.is_cut
-    assert reading.value.lines[0].task == "/me/boom/0"
 
 
 @pytest.mark.parametrize(
