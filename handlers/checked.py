@@ -36,7 +36,7 @@ def decide_checked(
 ) -> Decision:
     """Return everything that one check of one run changes."""
     at = event.snapshot.at
-    picture = observe(record, event.snapshot, context, shape)
+    picture = observe(record, event.snapshot, context, shape, event.judgements)
     after = _with(record, picture)
     judgements = tuple(each for each in event.judgements if not _is_own_stop(record, event.snapshot, each))
     changes = changes_after(after, judgements, at)

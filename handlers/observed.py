@@ -1,14 +1,18 @@
 """What a check's readings change in the picture of a run: its state, its progress, its instances. Pure."""
 
 from datetime import datetime
+from typing import NamedTuple
 
 from bot.model.job import Job, JobState
-from bot.model.reading import Known, Unknown
+from bot.model.reading import Known, Reading, Unknown
 from bot.model.record import Record
 from bot.model.run import Instance, Progress, Run, RunState
-from bot.model.snapshot import Snapshot, newest_complete
-from bot.model.value import Value
+from bot.model.snapshot import Checkpoint, Snapshot, newest_complete
+from bot.model.value import CheckId, Value
+from bot.model.verdict import Fail, Judgement, UnknownVerdict
 from handlers.context import Context
+
+ARTIFACTS_MISSING = CheckId("artifacts.missing")
 
 _PACE_WEIGHT = 0.5
 """How much the newest pace counts against the one before; smooths evals and saves out of the time left."""
@@ -25,7 +29,9 @@ class Seen(Value):
     """A launch appeared that Hero did not make."""
 
 
-def observe(record: Record, seen: Snapshot, context: Context, shape: dict[str, str]) -> Seen:
+def observe(
+    record: Record, seen: Snapshot, context: Context, shape: dict[str, str], judgements: tuple[Judgement, ...] = ()
+) -> Seen:
     """Return the run as it is after a snapshot.
 
     Args:
@@ -33,12 +39,21 @@ def observe(record: Record, seen: Snapshot, context: Context, shape: dict[str, s
         seen: what was read now.
         context: the run's contract and rules.
         shape: the contract's launch-shaping fields, scrubbed, to remember with a new instance.
+        judgements: what the checks made of the snapshot; a success whose artifacts they miss is no completion.
     """
     instance, is_new = _instance(record, seen, context, shape)
     progress = _progress(record.run.progress, seen, starts_anew=is_new and record.instance is not None)
+    is_same_launch = not is_new and record.instance is not None
+    end = _End(
+        was=record.run.state if is_same_launch else RunState.UNKNOWN,
+        lacks_artifacts=_lacks_artifacts(record, judgements),
+        final_step=context.contract.final_step,
+        progress=progress,
+        saved=seen.checkpoints,
+    )
     run = record.run.model_copy(
         update={
-            "state": _state(record, seen, context, progress),
+            "state": _state(record, seen, end),
             "progress": progress,
             "last_checked_at": seen.at,
             "gaps": _gaps(seen),
@@ -87,7 +102,38 @@ def _ended(instance: Instance, job: Job, at: datetime) -> Instance:
     return instance.model_copy(update={"ended_at": instance.ended_at or job.finished_at or at, "exit_code": worst})
 
 
-def _state(record: Record, seen: Snapshot, context: Context, progress: Progress) -> RunState:
+class _End(NamedTuple):
+    """What tells a completion from a success that is none."""
+
+    was: RunState
+    """Before this look, as far as it is of the same launch."""
+    lacks_artifacts: bool
+    final_step: int | None
+    progress: Progress
+    saved: Reading[tuple[Checkpoint, ...]]
+
+    @property
+    def state(self) -> RunState:
+        """The state of a run whose job has succeeded."""
+        if self.lacks_artifacts or not has_reached_end(self.progress, self.final_step):
+            return RunState.ENDED_SHORT
+        if self.was is RunState.COMPLETED or _is_last(self.progress.checkpoint_step, self.final_step):
+            return RunState.COMPLETED
+        if isinstance(self.saved, Known):
+            return RunState.ENDED_SHORT
+        # It trained to its end, and whether the final checkpoint is there could not be read.
+        return self.was if self.was is RunState.ENDED_SHORT else RunState.UNKNOWN
+
+
+def _lacks_artifacts(record: Record, judgements: tuple[Judgement, ...]) -> bool:
+    """Return whether the check misses what the run was for; while it cannot tell, what it last found counts."""
+    verdict = next((each.verdict for each in judgements if each.check == ARTIFACTS_MISSING), None)
+    if verdict is None or isinstance(verdict, UnknownVerdict):
+        return any(i.check == ARTIFACTS_MISSING and not i.is_resolved for i in record.incidents)
+    return isinstance(verdict, Fail)
+
+
+def _state(record: Record, seen: Snapshot, end: _End) -> RunState:
     """Return the run's state; one that could not be read stays what it was, and the gap is shown beside it."""
     if record.active_action is not None:
         return RunState.RELAUNCHING
@@ -102,10 +148,10 @@ def _state(record: Record, seen: Snapshot, context: Context, progress: Progress)
                 return RunState.FAILED
             return RunState.UNKNOWN if before is RunState.BLOCKED else before
         case Known(value=jobs):
-            return _state_of_job(jobs[0], context, progress)
+            return _state_of_job(jobs[0], end)
 
 
-def _state_of_job(job: Job, context: Context, progress: Progress) -> RunState:
+def _state_of_job(job: Job, end: _End) -> RunState:
     match job.state:
         case JobState.PENDING | JobState.BUILDING:
             return RunState.PENDING
@@ -114,18 +160,18 @@ def _state_of_job(job: Job, context: Context, progress: Progress) -> RunState:
         case JobState.KILLED:
             return RunState.STOPPED
         case JobState.SUCCEEDED:
-            return (
-                RunState.COMPLETED if has_reached_end(progress, context.contract.final_step) else RunState.ENDED_SHORT
-            )
+            return end.state
         case JobState.FAILED | JobState.WORKER_FAILED | JobState.UNSCHEDULABLE:
             return RunState.FAILED
 
 
 def has_reached_end(progress: Progress, final_step: int | None) -> bool:
     """Whether the final step was seen, in the metrics or as a checkpoint; steps may be counted from 0 or from 1."""
-    if final_step is None:
-        return False
-    return max(progress.step or 0, progress.checkpoint_step or 0) >= final_step - 1
+    return _is_last(progress.step, final_step) or _is_last(progress.checkpoint_step, final_step)
+
+
+def _is_last(step: int | None, final_step: int | None) -> bool:
+    return step is not None and final_step is not None and step >= final_step - 1
 
 
 def _progress(before: Progress, seen: Snapshot, *, starts_anew: bool) -> Progress:

@@ -14,10 +14,10 @@ from bot.model.event import RunChecked
 from bot.model.incident import Acknowledged, Incident, Open, Resolved, open_incident
 from bot.model.job import JobState
 from bot.model.plan import Grant, RelaunchPlan, Request, RequestState
-from bot.model.reading import Gap
+from bot.model.reading import Gap, Unknown
 from bot.model.record import Decision, Record
 from bot.model.run import Progress, Run, RunState
-from bot.model.snapshot import Snapshot, Source
+from bot.model.snapshot import Checkpoint, Snapshot, Source
 from bot.model.update import Update, UpdateKind
 from bot.model.value import CheckId, PersonName
 from bot.model.verdict import (
@@ -594,6 +594,68 @@ def test_success_without_the_final_step_is_no_completion() -> None:
     assert decision.run.state is RunState.ENDED_SHORT
 
 
+SUCCEEDED = job(JobState.SUCCEEDED, finished_at=later(10))
+FINAL = checkpoint(10_000, saved_at=later(9))
+MISSING = CheckId("artifacts.missing")
+
+
+def ending(minutes: float, *found: Checkpoint | Unknown) -> Snapshot:
+    """Return a look at a job that has succeeded at its final step, and at what it has left."""
+    left = found[0] if found and isinstance(found[0], Unknown) else [c for c in found if isinstance(c, Checkpoint)]
+    return snapshot(later(minutes), jobs=SUCCEEDED, metrics=[row(9_999, loss=1.0)], checkpoints=left)
+
+
+def test_a_success_whose_artifacts_are_missing_is_told_once_and_completed_when_they_appear() -> None:
+    known, stories = watched(), []
+    for seen, judged in (
+        (ending(15, *SAVED), verdict_of(MISSING, NotApplicable(reason="it ended less than 10 min ago"))),
+        (ending(30, *SAVED), fails(MISSING, is_recoverable=False)),
+        (ending(45, *SAVED), fails(MISSING, is_recoverable=False)),
+        (ending(60, unknown()), verdict_of(MISSING, DARK)),
+        (ending(75, *SAVED, FINAL), verdict_of(MISSING, Pass())),
+    ):
+        decision = check(known, seen, verdict_of(ENDED, Pass()), judged)
+        known = after(known, decision)
+        stories.append((known.run.state, kinds(decision)))
+
+    assert stories == [
+        (RunState.ENDED_SHORT, []),
+        (RunState.ENDED_SHORT, [UpdateKind.INCIDENT_OPENED]),
+        (RunState.ENDED_SHORT, []),
+        (RunState.ENDED_SHORT, []),
+        (RunState.COMPLETED, [UpdateKind.INCIDENT_RESOLVED, UpdateKind.COMPLETED]),
+    ]
+
+
+def test_an_artifact_that_is_missed_after_completion_takes_it_back_and_the_word_is_not_said_twice() -> None:
+    known = watched()
+    first = check(known, ending(15, *SAVED, FINAL), verdict_of(MISSING, Pass()))
+    lost = check(after(known, first), ending(30, *SAVED, FINAL), fails(MISSING, is_recoverable=False))
+    again = check(after(after(known, first), lost), ending(45, *SAVED, FINAL), verdict_of(MISSING, Pass()))
+
+    assert [each.run.state for each in (first, lost, again) if each.run] == [
+        RunState.COMPLETED,
+        RunState.ENDED_SHORT,
+        RunState.COMPLETED,
+    ]
+    said = {t.key for each in (first, again) for t in each.tell if t.update.kind is UpdateKind.COMPLETED}
+    assert len(said) == 1, "one key: what was delivered once is not delivered again"
+
+
+def test_a_success_whose_checkpoints_cannot_be_read_is_not_called_either_until_they_can() -> None:
+    known = watched()
+    dark = check(known, ending(15, unknown()), verdict_of(MISSING, DARK))
+    light = check(after(known, dark), ending(30, *SAVED, FINAL), verdict_of(MISSING, Pass()))
+    cleaned = check(after(after(known, dark), light), ending(45, unknown()), verdict_of(MISSING, DARK))
+
+    assert [each.run.state for each in (dark, light, cleaned) if each.run] == [
+        RunState.UNKNOWN,
+        RunState.COMPLETED,
+        RunState.COMPLETED,
+    ]
+    assert UpdateKind.COMPLETED not in kinds(dark)
+
+
 def test_the_newest_milestone_passed_is_told_once_and_those_before_the_first_look_are_history() -> None:
     around = context(milestones={"every": 100, "steps": [350]})
     first = check(fresh(), RUNNING, around=around)
@@ -660,7 +722,7 @@ def every_decision() -> list[Decision]:
     hurt = failed()
     by_hand = snapshot(later(15), launch=instance(), jobs=job(submitted_at=later(10)), checkpoints=SAVED)
     newer = snapshot(later(15), jobs=FAILED_JOB, checkpoints=(*SAVED, checkpoint(300, saved_at=START)))
-    done = snapshot(jobs=job(JobState.SUCCEEDED, finished_at=AT), metrics=[row(9_999, loss=1.0)], checkpoints=SAVED)
+    done = ending(15, *SAVED, FINAL)
     milestone = known.model_copy(update={"run": known.run.model_copy(update={"milestone_step": 100})})
     return [
         check(fresh(), RUNNING),
