@@ -12,10 +12,12 @@ from checks.checkpoints import INCOMPLETE
 from checks.checkpoints import STALLED as CHECKPOINT_STALLED
 from checks.code import LINEAGE
 from checks.degraded import DEGRADED
+from checks.drift import DRIFT
 from checks.finalstep import FINAL_STEP
 from checks.job import DUPLICATE, ENDED
 from checks.monitor import STALE
 from checks.numerics import NONFINITE
+from checks.outputs import OUTPUT
 from checks.partial import PARTIAL
 from checks.progress import STALLED as PROGRESS_STALLED
 from checks.progress import STARTUP
@@ -40,6 +42,8 @@ CHECKS: tuple[Check[Any, Any], ...] = (
     STARTUP,
     PROGRESS_STALLED,
     FINAL_STEP,
+    DRIFT,
+    OUTPUT,
     DEGRADED,
     TOKENIZER,
     NONFINITE,

@@ -3,7 +3,8 @@
 from datetime import datetime
 
 from bot.model.job import Job, JobState, Task
-from bot.model.reading import Known, Unknown
+from bot.model.launched import LaunchedConfig
+from bot.model.reading import Gap, Known, Unknown
 from bot.model.snapshot import Snapshot
 from bot.model.verdict import NotApplicable, UnknownVerdict
 
@@ -31,6 +32,24 @@ def instance_of(seen: Snapshot, remembered: str) -> str:
     if remembered and datetime.fromisoformat(remembered.rpartition("@")[2]) > on_record:
         return remembered
     return f"{seen.instance.job_id}@{on_record.isoformat()}"
+
+
+def launched_in(seen: Snapshot, what: str) -> LaunchedConfig | NotApplicable | UnknownVerdict:
+    """Return the launched configuration, or the verdict of a check that is about it and has none to judge.
+
+    Args:
+        seen: the snapshot.
+        what: what stays unknown without it, as ``unseen`` says it.
+    """
+    match seen.config:
+        case Unknown(reason=Gap.NOT_CONFIGURED, detail=detail):
+            return NotApplicable(reason=f"no launched configuration is read: {detail}")
+        case Unknown() as gap:
+            return unseen(gap, what)
+        case Known(value=config):
+            if isinstance(seen.jobs, Unknown):
+                return unseen(seen.jobs, "whose configuration it is is not known")
+            return config
 
 
 def not_running(seen: Snapshot) -> NotApplicable | UnknownVerdict | None:

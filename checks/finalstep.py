@@ -3,7 +3,7 @@
 import re
 
 from bot.model.contract import Basis, Contract
-from bot.model.reading import Known, Unknown
+from bot.model.reading import Gap, Known, Unknown
 from bot.model.snapshot import Snapshot, Source
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, Verdict
@@ -27,8 +27,12 @@ class FinalStep(Value):
     highest: int | None = None
     """Of the rows."""
     configured: int | None = None
-    """By the launched config, as the log printed it."""
+    """By the launched config as the log printed it; counts where the resolved one is not read."""
     line: str = ""
+    resolved: int | None = None
+    """By the launched config itself."""
+    key: str = ""
+    """Where it says so."""
 
 
 def final_step(
@@ -41,16 +45,26 @@ def final_step(
     final = contract.final_step
     if final is not None and (reasons := _reasons(final, contract, memory)):
         return Fail(finding=_finding(reasons, final, contract, memory)), memory
+    return _unfailed(seen, contract, memory), memory
+
+
+def _unfailed(seen: Snapshot, contract: Contract, memory: FinalStep) -> Verdict:
+    """Return what is to be said when nothing that was seen contradicts the contract."""
+    if isinstance(seen.config, Unknown) and seen.config.reason is not Gap.NOT_CONFIGURED and memory.resolved is None:
+        return unseen(seen.config, "what the launched config says is not known")
     for reading, what in ((seen.metrics, "how far the run is"), (seen.log, "what the launched config says")):
         if isinstance(reading, Unknown):
-            return unseen(reading, f"{what} is not known"), memory
+            return unseen(reading, f"{what} is not known")
     if isinstance(seen.jobs, Unknown):
-        return unseen(seen.jobs, "which job the steps are of is not known"), memory
-    if final is None:
-        return NotApplicable(reason="the contract names no final step; there is no ETA and no completion"), memory
-    if memory.highest is None and memory.configured is None and _stated(contract) is None:
-        return NotApplicable(reason="no step and no config was seen yet"), memory
-    return Pass(), memory
+        return unseen(seen.jobs, "which job the steps are of is not known")
+    if contract.final_step is None:
+        reason = "the contract names no final step; there is no ETA and no completion"
+        if memory.resolved is not None:
+            reason = f"the contract names no final step; {memory.key} of the launched config counts: {memory.resolved}"
+        return NotApplicable(reason=reason)
+    if memory.highest is None and _configured(memory) is None and _stated(contract) is None:
+        return NotApplicable(reason="no step and no config was seen yet")
+    return Pass()
 
 
 def _taken_in(seen: Snapshot, memory: FinalStep) -> FinalStep:
@@ -58,12 +72,19 @@ def _taken_in(seen: Snapshot, memory: FinalStep) -> FinalStep:
     if isinstance(seen.metrics, Known) and seen.metrics.value.rows:
         top = max(row.step for row in seen.metrics.value.rows)
         update["highest"] = top if memory.highest is None else max(top, memory.highest)
+    if isinstance(seen.config, Known) and (resolved := seen.config.value.count("final_step")) is not None:
+        update |= {"resolved": resolved, "key": seen.config.value.key("final_step") or ""}
     if isinstance(seen.log, Known):
         for line in seen.log.value.lines:
             found = _CONFIGURED.search(line.text)
             if found:
                 update |= {"configured": int(found[1].replace("_", "")), "line": " ".join(line.text.split())[:200]}
     return memory.model_copy(update=update)
+
+
+def _configured(memory: FinalStep) -> int | None:
+    """Return what the launched config says: what was resolved, and what the log printed only where that is not read."""
+    return memory.configured if memory.resolved is None else memory.resolved
 
 
 def _stated(contract: Contract) -> int | None:
@@ -76,8 +97,9 @@ def _reasons(final: int, contract: Contract, memory: FinalStep) -> list[str]:
     reasons: list[str] = []
     if memory.highest is not None and memory.highest > final:
         reasons.append(f"the run logged step {memory.highest}")
-    if memory.configured is not None and not _is_same(memory.configured, final):
-        reasons.append(f"the launched config says {memory.configured} steps")
+    configured = _configured(memory)
+    if configured is not None and not _is_same(configured, final):
+        reasons.append(f"the launched config says {configured} steps")
     stated = _stated(contract)
     if stated is not None and not _is_same(stated, final):
         reasons.append(f"the command says {stated} steps")
@@ -102,7 +124,8 @@ def _finding(reasons: list[str], final: int, contract: Contract, memory: FinalSt
         evidence=(
             *reasons[1:],
             f"the contract's final step is from: {source}",
-            *((f"log: {memory.line}",) if memory.line else ()),
+            *((f"launched config: {memory.key} = {memory.resolved}",) if memory.resolved is not None else ()),
+            *((f"log: {memory.line}",) if memory.line and memory.resolved is None else ()),
         ),
         advice="Take the final step from the launched config or code, never from a progress bar, and mend the "
         "contract: ETA, completion and the final checkpoint are judged by it.",
@@ -114,7 +137,7 @@ FINAL_STEP = Check(
     id=FINAL_STEP_ID,
     title="The final step is not the one that the run trains to",
     severity=Severity.WARNING,
-    needs=(Source.JOBS, Source.LOG, Source.METRICS),
+    needs=(Source.JOBS, Source.LOG, Source.METRICS, Source.CONFIG),
     source='manage-hero-run, "What Can Go Wrong": final-step misunderstanding, and "Launch": final training step',
     thresholds=NoThresholds(),
     memory=FinalStep(),

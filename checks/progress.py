@@ -40,12 +40,16 @@ class Pace(Value):
     """Seconds that a step takes, by those rows; what an instance leaves to the next one."""
     sign: Sign | None = None
     """The newest step by another witness."""
+    watchdog: timedelta | None = None
+    """After so long in one step the trainer ends itself, by the launched config; kept, as that may not be readable."""
+    watchdog_key: str = ""
 
     def after(self, seen: Snapshot) -> "Pace":
         """Return the pace with the snapshot's rows taken in; a new instance starts afresh."""
         current = instance_of(seen, self.instance)
         mine = self if current == self.instance else Pace(instance=current, step_s=self.step_s)
-        return mine.with_rows(seen).model_copy(update={"sign": newer_sign(seen, mine.sign)})
+        told = {"sign": newer_sign(seen, mine.sign), **_watchdog_told(seen)}
+        return mine.with_rows(seen).model_copy(update=told)
 
     def with_rows(self, seen: Snapshot) -> "Pace":
         """Return the pace of the same instance with the snapshot's rows taken in."""
@@ -69,6 +73,13 @@ class Pace(Value):
     def has_trained_since(self, began: datetime | None) -> bool:
         """Return whether a row was logged in the life that began then."""
         return self.moved_at is not None and (began is None or self.moved_at >= began)
+
+
+def _watchdog_told(seen: Snapshot) -> dict[str, object]:
+    if isinstance(seen.config, Unknown):
+        return {}
+    config = seen.config.value
+    return {"watchdog": config.duration("step_watchdog"), "watchdog_key": config.key("step_watchdog") or ""}
 
 
 def _moved_at(row: MetricRow, read_at: datetime | None, now: datetime) -> datetime:
@@ -109,9 +120,12 @@ class StallThresholds(Thresholds):
     evaluations and saves take several steps' time."""
 
     allowance: Duration = timedelta()
-    """The longest pause that this run makes on purpose, an evaluation, a save or a compilation, and its step watchdog
-    where the launched config has one: read it there and state it here. None is assumed, and nothing but the contract
-    moves it: a run that could lengthen its own allowance could hide its own hang."""
+    """The longest pause that this run makes on purpose: an evaluation, a save or a compilation. None is assumed, and
+    nothing but the contract moves it."""
+
+    watchdog_at_most: Duration = timedelta(hours=2)
+    """The step watchdog of the launched config lengthens the limit, as a hung trainer ends itself then; by no more than
+    this, as a run that could lengthen its own allowance could hide its own hang. Ours."""
 
 
 def stalled(seen: Snapshot, contract: Contract, limits: StallThresholds, memory: Pace) -> tuple[Verdict, Pace]:
@@ -152,7 +166,8 @@ def _usual(memory: Pace) -> timedelta | None:
 
 def _limit(limits: StallThresholds, memory: Pace) -> timedelta:
     usual = _usual(memory)
-    return max(limits.quiet, limits.allowance, usual * limits.factor if usual else timedelta())
+    watchdog = min(memory.watchdog or timedelta(), limits.watchdog_at_most)
+    return max(limits.quiet, limits.allowance, watchdog, usual * limits.factor if usual else timedelta())
 
 
 def _finding(
@@ -169,6 +184,7 @@ def _finding(
             f"last step logged at {moved_at:%Y-%m-%d %H:%M:%S} UTC",
             f"usual time between logged steps: {say_duration(usual) if usual else 'not known yet'}",
             *said,
+            *_watchdog_said(memory, seen.at - moved_at),
             *_last_words(seen),
         ),
         advice="Look at the last log line and at the hosts: a hung collective, a dead node, storage or input that "
@@ -178,6 +194,13 @@ def _finding(
         since_at=moved_at,
         is_recoverable=True,
     )
+
+
+def _watchdog_said(memory: Pace, quiet: timedelta) -> tuple[str, ...]:
+    if memory.watchdog is None:
+        return ()
+    named = f"the trainer's own step watchdog ({memory.watchdog_key}: {say_duration(memory.watchdog)})"
+    return (f"{named} has {'not ended it either' if quiet > memory.watchdog else 'not run out yet'}",)
 
 
 def _last_words(seen: Snapshot) -> tuple[str, ...]:
@@ -191,7 +214,7 @@ STALLED = Check(
     id=STALLED_ID,
     title="The step has stopped advancing",
     severity=Severity.CRITICAL,
-    needs=(Source.JOBS, Source.METRICS, Source.TRACKER, Source.TELEMETRY, Source.LOG),
+    needs=(Source.JOBS, Source.METRICS, Source.TRACKER, Source.TELEMETRY, Source.LOG, Source.CONFIG),
     source='babysit-job, "Loop" step 7 and "Error Patterns"; the hero run\'s training-stall alert; '
     "marin-community/marin#3297",
     thresholds=StallThresholds(),

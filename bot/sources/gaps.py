@@ -46,7 +46,7 @@ def refused_by_store(service: str, address: str, error: Exception) -> ServiceErr
     is_about_us = module.startswith(("google.auth", "botocore")) and "Endpoint" not in kind
     status = getattr(error, "code", getattr(error, "status", None))
     if isinstance(error, PermissionError | NotADirectoryError) or status in {401, 403} or is_about_us:
-        return RefusedError(service, f"{detail}; nothing can be said of it until it may be read")
+        return RefusedError(service, f"{detail}; what is there cannot be verified until it may be read")
     if isinstance(error, ImportError):
         return RefusedError(service, f"{detail}; install the package that reads it")
     if isinstance(error, OSError):

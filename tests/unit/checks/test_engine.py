@@ -181,10 +181,11 @@ def test_ids_are_unique_and_the_ones_that_users_rely_on_are_there() -> None:
     assert {
         "job.ended", "job.pending", "job.repeated", "job.duplicate", "monitor.stale", "progress.stalled",
         "progress.startup", "checkpoint.stalled", "checkpoint.incomplete", "numerics.nonfinite", "resume.mismatch",
-        "tracker.identity", "code.lineage", "loss.spike", "throughput.collapse", "gradients.explosion", "router.collapse",
+        "tracker.identity", "loss.spike", "throughput.collapse", "gradients.explosion", "router.collapse",
         "telemetry.gone", "run.down", "sources.contradict",
         "job.partial", "optimizer.skipped", "eval.regressed", "progress.final_step", "log.degraded", "data.tokenizer",
         "checkpoint.slow", "checkpoint.region", "checkpoint.window", "checkpoint.risk", "artifacts.missing",
+        "config.drift", "output.path", "code.lineage",
     } == set(ids)  # fmt: skip
 
 

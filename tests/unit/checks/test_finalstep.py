@@ -2,9 +2,11 @@
 
 import pytest
 
+from bot.model.reading import Gap
 from bot.model.snapshot import Snapshot
 from bot.model.verdict import Fail, NotApplicable, Pass, UnknownVerdict
 from checks.finalstep import FINAL_STEP
+from tests.fakes.launched import config, tree, with_config
 from tests.fakes.snapshots import contract, instance, job, later, lines, rows, snapshot, unknown
 from tests.unit.checks.story import finding, verdict
 
@@ -60,3 +62,40 @@ def test_without_a_final_step_or_a_reading_there_is_no_pass() -> None:
     for dark in ({"metrics": unknown()}, {"log": unknown()}, {"jobs": unknown()}):
         assert isinstance(verdict(FINAL_STEP, look().model_copy(update=dark)), UnknownVerdict)
     assert isinstance(verdict(FINAL_STEP, snapshot(log=lines(""))), NotApplicable)
+
+
+def test_the_resolved_config_counts_and_the_logs_text_only_where_there_is_none() -> None:
+    longer = with_config(look(log="num_train_steps: 10000"), config(tree(trainer__num_train_steps=12_000)))
+    same = with_config(look(log="num_train_steps: 12000"), config())
+
+    found = finding(FINAL_STEP, longer)
+
+    assert found.summary.endswith("but the launched config says 12000 steps")
+    assert "launched config: trainer.num_train_steps = 12000" in found.evidence
+    assert verdict(FINAL_STEP, same) == Pass()
+    assert isinstance(verdict(FINAL_STEP, with_config(look(log="num_train_steps: 12000"), unknown())), Fail)
+
+
+def test_a_run_that_stops_before_its_schedule_ends_is_held_to_where_it_stops() -> None:
+    stops = config(tree(stop_after_steps=10_000, trainer__num_train_steps=40_000))
+
+    assert verdict(FINAL_STEP, with_config(look(), stops)) == Pass()
+
+
+def test_a_resolved_config_that_is_out_of_reach_is_remembered_until_the_next_launch() -> None:
+    read = with_config(look(), config(tree(trainer__num_train_steps=12_000)))
+    right = with_config(look(), config())
+    dark = with_config(look(600, minutes=15), unknown())
+
+    assert isinstance(verdict(FINAL_STEP, read, dark), Fail)
+    assert verdict(FINAL_STEP, right, dark) == Pass()
+    assert isinstance(verdict(FINAL_STEP, dark), UnknownVerdict)
+    assert isinstance(verdict(FINAL_STEP, with_config(look(), unknown(Gap.NOT_YET))), UnknownVerdict)
+
+
+def test_without_a_final_step_in_the_contract_the_resolved_one_is_named_as_what_counts() -> None:
+    said = verdict(FINAL_STEP, with_config(look(), config()), promised=contract(final_step=None))
+
+    assert said == NotApplicable(
+        reason="the contract names no final step; trainer.num_train_steps of the launched config counts: 10000"
+    )

@@ -5,10 +5,12 @@ from datetime import timedelta
 import pytest
 
 from bot.model.job import JobState, TaskState
+from bot.model.snapshot import Snapshot
 from bot.model.verdict import Fail, NotApplicable, Pass, Severity, UnknownVerdict
 from checks.progress import STALLED, STARTUP
 from tests.fakes.clock import START
-from tests.fakes.snapshots import attempt, contract, job, later, row, rows, snapshot, task, unknown
+from tests.fakes.launched import config, tree, with_config
+from tests.fakes.snapshots import AT, attempt, contract, job, later, row, rows, snapshot, task, unknown
 from tests.unit.checks.story import finding, verdict, verdicts
 
 TRAINING = snapshot(metrics=rows(1, 50, until=later(0)))
@@ -148,3 +150,31 @@ def test_a_startup_that_cannot_be_seen_is_unknown() -> None:
 
 def test_a_stall_may_be_put_to_the_dri_as_a_question() -> None:
     assert finding(STALLED, TRAINING, snapshot(later(20))).is_recoverable
+
+
+@pytest.mark.parametrize(
+    ("watchdog", "stalls_after"),
+    [("0:30:00", 30), ("30m", 30), (5400, 90), ("5m", 15), (None, 15), ("soon", 15), (float("nan"), 15), ("9h", 120)],
+)
+def test_the_launched_configs_step_watchdog_lengthens_the_limit_by_two_hours_at_most(
+    watchdog: object, stalls_after: int
+) -> None:
+    launched = config(tree(trainer__progress_watchdog__step_timeout=watchdog))
+    trained = with_config(snapshot(metrics=rows(1, 20, until=AT)), launched)
+
+    def look(minutes: int) -> Snapshot:
+        return with_config(snapshot(later(minutes)), launched)
+
+    assert verdict(STALLED, trained, look(stalls_after)) == Pass()
+    assert isinstance(verdict(STALLED, trained, look(stalls_after + 1)), Fail)
+
+
+def test_a_stall_says_that_the_trainers_watchdog_did_not_end_it_and_an_unreadable_config_does_not_shorten_it() -> None:
+    trained = with_config(snapshot(metrics=rows(1, 20, until=AT)), config())
+    dark = [with_config(snapshot(later(minutes)), unknown()) for minutes in (20, 31)]
+
+    assert verdict(STALLED, trained, dark[0]) == Pass()
+    assert (
+        "the trainer's own step watchdog (trainer.progress_watchdog.step_timeout: 30 min) has not ended it either"
+        in finding(STALLED, trained, *dark).evidence
+    )
