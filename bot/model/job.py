@@ -89,6 +89,13 @@ class Job(Value):
     error: str
     parent: JobId | None
     tasks: Reading[tuple[Task, ...]]
+    accelerator: str | None = None
+    """What each of its tasks asks for, e.g. ``v5p-64`` or ``H100``; empty when they ask for none, as a coordinator
+    does; None when the orchestrator did not say."""
+    accelerators: int | None = None
+    """How many of them each task asks for."""
+    expected_tasks: int | None = None
+    """How many tasks it is to have, whether they exist yet or not."""
 
     @property
     def instance_id(self) -> str:

@@ -22,6 +22,7 @@ from bot.redaction import Redactor
 from bot.settings import IrisSettings
 from bot.sources.iris.client_age import client_build_date
 from bot.sources.iris.source import IrisOrchestrator
+from bot.sources.iris.tables import COLUMNS_SQL, parse_columns, parse_tree, tree_sql
 from tests.fakes.fence import no_fence
 from tests.fakes.iris_cluster import IrisCluster
 
@@ -114,6 +115,29 @@ async def read(orchestrator: IrisOrchestrator, job_id: str) -> tuple[Job, ...]:
 def tasks_of(job: Job) -> tuple[Task, ...]:
     assert isinstance(job.tasks, Known), job.tasks
     return job.tasks.value
+
+
+async def test_what_a_job_asks_for_is_told_of_itself_and_of_its_children(orchestrator: IrisOrchestrator) -> None:
+    """The list of children does not say it, so each is asked."""
+    (gpus,) = await read(orchestrator, "/me/ir-gpus")
+    coordinator, child = await read(orchestrator, "/me/ir-coord")
+
+    assert (gpus.accelerator, gpus.accelerators, gpus.expected_tasks) == ("H100", 8, 4)
+    told = [(each.job_id, each.accelerator, each.accelerators, each.expected_tasks) for each in (coordinator, child)]
+    assert told == [("/me/ir-coord", "", 0, 1), ("/me/ir-coord/train", "", 0, 1)]
+
+
+def test_the_controllers_own_tables_tell_what_a_job_asks_for(cluster: IrisCluster) -> None:
+    at = CLOCK.now()
+    columns = parse_columns(cluster.run_cli("query", "-f", "csv", COLUMNS_SQL).stdout, at)
+    assert isinstance(columns, Known)
+
+    rows = cluster.run_cli("query", "-f", "csv", tree_sql(JobId("/me/ir-gpus"), columns.value)).stdout
+    tree = parse_tree(rows, at, JobId("/me/ir-gpus"), at)
+
+    assert isinstance(tree, Known), tree
+    [job] = tree.value
+    assert (job.accelerator, job.accelerators, job.expected_tasks) == ("H100", 8, 4)
 
 
 async def test_a_failed_job_is_told_by_its_tasks_exit_code(orchestrator: IrisOrchestrator) -> None:

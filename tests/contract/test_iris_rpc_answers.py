@@ -158,3 +158,38 @@ async def test_nothing_configured_is_said_so() -> None:
 
     assert isinstance(reading, Unknown)
     assert reading.reason is Gap.NOT_CONFIGURED
+
+
+@pytest.mark.parametrize("trouble", ["none", "error", "stall"])
+async def test_a_child_is_asked_once_what_it_wants_and_is_no_less_known_when_that_fails(
+    serve: Callable[[Handler], Awaitable[IrisOrchestrator]], trouble: str
+) -> None:
+    child = {**RUNNING, "jobId": "/me/boom/train"}
+    device = {"tpu": {"variant": "v5p-64", "count": 4}}
+    asked: list[str] = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        method, payload = request.path.rpartition("/")[2], await request.json()
+        if method == "ListJobs":
+            return web.json_response({"jobs": [child], "hasMore": False})
+        if method == "ListTasks":
+            task = {"taskId": f"{payload['job_id']}/0", "state": "TASK_STATE_RUNNING"}
+            return web.json_response({"tasks": [task]})
+        if payload["job_id"] == "/me/boom":
+            return web.json_response({"job": {**RUNNING, "hasChildren": True, "resources": {"device": {}}}})
+        asked.append(payload["job_id"])
+        if trouble == "error":
+            return web.json_response({"code": "internal", "message": "no"}, status=500)
+        if trouble == "stall":
+            await asyncio.sleep(30)
+        return web.json_response({"job": {**child, "resources": {"device": device}, "taskCount": 8}})
+
+    orchestrator = await serve(handler)
+    readings = [await orchestrator.jobs(CONTRACT, JobId("/me/boom")) for _ in range(2)]
+
+    expected = ("v5p-64", 4, 8) if trouble == "none" else (None, None, 1)
+    for reading in readings:
+        assert isinstance(reading, Known), reading
+        told = [(job.accelerator, job.accelerators, job.expected_tasks) for job in reading.value]
+        assert told == [("", 0, 1), expected]
+    assert len(asked) == (1 if trouble == "none" else 2)

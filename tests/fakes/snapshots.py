@@ -122,6 +122,9 @@ def job(
     error: str = "",
     parent: str | None = None,
     tasks: tuple[Task, ...] | Unknown | None = None,
+    accelerator: str | None = None,
+    accelerators: int | None = None,
+    expected_tasks: int | None = None,
 ) -> Job:
     """Return a job; without ``tasks`` it has one task in the same state, with no exit code."""
     if tasks is None:
@@ -136,6 +139,9 @@ def job(
         error=error,
         parent=JobId(parent) if parent else None,
         tasks=tasks if isinstance(tasks, Unknown) else Known(value=tasks, at=AT),
+        accelerator=accelerator,
+        accelerators=accelerators,
+        expected_tasks=expected_tasks,
     )
 
 

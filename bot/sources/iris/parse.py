@@ -12,6 +12,7 @@ from typing import Concatenate
 from bot.model.job import Attempt, Job, JobState, Task, TaskState
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.value import JobId
+from bot.sources.iris.devices import device_of
 from bot.sources.iris.shape import Fields, ShapeError, job_state, task_state
 
 _PROSE_CHARS = 4000
@@ -103,6 +104,7 @@ def _job(job: Fields) -> Job:
         raise ShapeError(f"{job.name('submitted_at')} is missing")
     state = job_state(job.get("state"), job.name("state"))
     is_waiting = state in {JobState.PENDING, JobState.BUILDING}
+    device = device_of(job.get("resources"))
     return Job(
         job_id=JobId(job_id),
         state=state,
@@ -114,6 +116,9 @@ def _job(job: Fields) -> Job:
         error=job.text("error")[:_PROSE_CHARS],
         parent=parent_of(JobId(job_id)),
         tasks=Unknown(reason=Gap.NOT_CONFIGURED, detail=NO_TASKS, at=submitted_at),
+        accelerator=device.accelerator,
+        accelerators=device.accelerators,
+        expected_tasks=job.number("task_count") or None,
     )
 
 

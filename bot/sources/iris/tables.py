@@ -12,17 +12,20 @@ from datetime import datetime
 from bot.model.job import Attempt, Job, Task
 from bot.model.reading import Known
 from bot.model.value import JobId
+from bot.sources.iris.devices import NOT_TOLD, device_of_json
 from bot.sources.iris.parse import exit_code_of, parent_of, recognised
 from bot.sources.iris.shape import Fields, ShapeError, job_state, storable, task_state
 
 COLUMNS_SQL = (
     "SELECT 'jobs' AS owner, name FROM pragma_table_info('jobs') "
     "UNION ALL SELECT 'tasks', name FROM pragma_table_info('tasks') "
-    "UNION ALL SELECT 'task_attempts', name FROM pragma_table_info('task_attempts')"
+    "UNION ALL SELECT 'task_attempts', name FROM pragma_table_info('task_attempts') "
+    "UNION ALL SELECT 'job_config', name FROM pragma_table_info('job_config')"
 )
 
 _WANTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "jobs": ("j", ("job_id", "state", "error", "submitted_at_ms", "started_at_ms", "finished_at_ms")),
+    "jobs": ("j", ("job_id", "state", "error", "submitted_at_ms", "started_at_ms", "finished_at_ms", "num_tasks")),
+    "job_config": ("c", ("res_device_json",)),
     "tasks": ("t", ("task_id", "task_index", "state", "error", "exit_code", "started_at_ms", "finished_at_ms")),
     "task_attempts": (
         "a",
@@ -78,11 +81,12 @@ def tree_sql(job_id: JobId, columns: Iterable[tuple[str, str]]) -> str:
         for name in names
         if (table, name) in there
     )
+    devices = "LEFT JOIN job_config c ON c.job_id = j.job_id " if ("job_config", "res_device_json") in there else ""
     quoted = job_id.replace("'", "''")
     like = quoted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return (
         f"SELECT {chosen} FROM jobs j LEFT JOIN tasks t ON t.job_id = j.job_id "  # noqa: S608 - quoted above; read-only
-        f"LEFT JOIN task_attempts a ON a.task_id = t.task_id "
+        f"LEFT JOIN task_attempts a ON a.task_id = t.task_id {devices}"
         f"WHERE j.job_id = '{quoted}' OR j.job_id LIKE '{like}/%' ESCAPE '\\' "
         f"ORDER BY j.job_id, t.task_index, a.attempt_id"
     )
@@ -114,6 +118,7 @@ def _job(job_id: JobId, rows: list[Mapping[str, str]], read_at: datetime) -> Job
         if row.get("t_task_id"):
             by_task.setdefault(row["t_task_id"], []).append(row)
     tasks = sorted((_task(each) for each in by_task.values()), key=lambda task: task.index)
+    device = device_of_json(rows[0]["c_res_device_json"]) if "c_res_device_json" in rows[0] else NOT_TOLD
     return Job(
         job_id=job_id,
         state=job_state(job.get("state"), "jobs.state"),
@@ -124,6 +129,9 @@ def _job(job_id: JobId, rows: list[Mapping[str, str]], read_at: datetime) -> Job
         error=job.text("error"),
         parent=parent_of(job_id),
         tasks=Known(value=tuple(tasks), at=read_at),
+        accelerator=device.accelerator,
+        accelerators=device.accelerators,
+        expected_tasks=job.number("num_tasks"),
     )
 
 

@@ -135,6 +135,30 @@ def test_the_pending_reason_of_an_ended_job_is_history() -> None:
     assert (ended.pending_reason, waiting.pending_reason) == ("", "Insufficient CPU")
 
 
+@pytest.mark.parametrize(
+    ("resources", "expected"),
+    [
+        ({"device": {"tpu": {"variant": "v5p-64", "count": 4}}}, ("v5p-64", 4)),
+        ({"device": {"gpu": {"variant": "H100", "count": "8"}}}, ("H100", 8)),
+        ({"device": {"gpu": {"variant": "", "count": 8}}}, ("gpu", 8)),
+        ({"device": {"cpu": {"variant": "cpu"}}}, ("", 0)),
+        ({"device": {}}, ("", 0)),
+        ({"cpuMillicores": 100}, ("", 0)),
+        (None, (None, None)),
+        ({"device": {"tpu": {"variant": "", "count": 4}}}, (None, 4)),
+        ({"device": {"tpu": "v5p-64"}}, (None, None)),
+        ({"device": {"tpu": {"variant": "v5p-64", "count": "four"}}}, (None, None)),
+        ([], (None, None)),
+    ],
+)
+def test_what_a_job_asks_for_is_told_or_not_told_and_never_guessed(
+    resources: object, expected: tuple[str | None, int | None]
+) -> None:
+    job = job_of(parse_job_status(status(resources=resources), AT, JOB))
+
+    assert (job.accelerator, job.accelerators) == expected
+
+
 def test_another_jobs_answer_is_not_taken_for_ours() -> None:
     assert isinstance(parse_job_status(status(jobId="/me/boom2"), AT, JOB), Unknown)
 
