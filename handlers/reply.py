@@ -8,7 +8,7 @@ from bot.model.audit import AuditEntry
 from bot.model.delivery import ChannelName
 from bot.model.event import Pressed, Said, Unsaid
 from bot.model.person import Actor, Standing, find_people
-from bot.model.plan import RequestState
+from bot.model.plan import Request, RequestState
 from bot.model.reading import Reading
 from bot.model.record import Decision, Record
 from bot.model.run import RunState
@@ -75,20 +75,43 @@ def decide_pressed(
 
 
 def decide_unsaid(record: Record, event: Unsaid, context: Context, at: datetime) -> Decision:
-    """Withdraw a decision whose message was deleted before anything in the world was changed (field report R45)."""
+    """Withdraw a decision whose message was deleted before anything in the world was changed (field report R45).
+
+    One that was deleted later stands, and that is said.
+    """
     via = _via(event.actor, event.place.key, event.place.message)
-    action = record.active_action
-    if action is None or any(action.record(step) is not None for step in CHANGING):
-        return Decision()
-    request = next((r for r in record.requests if r.number == action.grant.request and r.decided_via == via), None)
+    request = next((r for r in record.requests if r.decided_via == via), None)
     if request is None:
         return Decision()
+    action = record.active_action
+    is_begun = action is None or any(action.record(step) is not None for step in CHANGING)
+    if action is None or is_begun or action.grant.request != request.number:
+        return _stands(record, event, request, context, at)
     note = "the approval was deleted before it was carried out"
     withdrawn = request.model_copy(update={"state": RequestState.WITHDRAWN, "note": note})
     ended = action.model_copy(update={"state": ActionState.VOID, "noted": note})
     audit = _audit(record, event.actor, "approval_withdrawn", f"{request.name}: {note}", at)
     told = tellings.request_closed(context, record, withdrawn, at)
     return Decision(requests=(withdrawn,), actions=(ended,), tell=(told,), audit=(audit,))
+
+
+def _stands(record: Record, event: Unsaid, request: Request, context: Context, at: datetime) -> Decision:
+    """Say that a decision stands although its words are gone: whoever reads the thread later would not find them."""
+    if request.state not in {RequestState.GRANTED, RequestState.DENIED}:
+        return Decision()
+    is_yes = request.state is RequestState.GRANTED
+    detail = f"{request.name}: the message that decided it was deleted"
+    told = tellings.tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.ACTION_PROGRESS,
+        key=f"request/{request.number}/words-deleted",
+        headline=f"the message by which {request.name} was {'approved' if is_yes else 'denied'} was deleted; it stands",
+        evidence=(f"decided by {request.decided_by}",),
+        next_="what was approved is carried out or has ended already" if is_yes else asks_again(request),
+    )
+    return Decision(tell=(told,), audit=(_audit(record, event.actor, "decision_words_deleted", detail, at),))
 
 
 def _decide(record: Record, attempt: Attempt, context: Context, at: datetime) -> Decision:

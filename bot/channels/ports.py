@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from bot.model.chronicle import Entry
-from bot.model.delivery import ChannelName, Delivery, Posted, SendOutcome
+from bot.model.delivery import Awaited, ChannelName, Delivery, Posted, SendOutcome
 from bot.model.event import Inbound
 from bot.model.person import Actor, Standing
 from bot.model.reading import Reading
@@ -23,6 +23,10 @@ class Ledger(Protocol):
 
     async def threads(self, channel: ChannelName) -> tuple[Posted, ...]:
         """Return the roots of all runs' conversations in the channel."""
+        ...
+
+    async def awaited(self) -> Awaited:
+        """Return in which runs' conversations an answer is awaited."""
         ...
 
     async def save_posted(self, posted: Posted) -> None:

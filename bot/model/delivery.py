@@ -91,3 +91,12 @@ class Posted(Value):
     slot: str
     message_id: str
     link: str = ""
+
+
+class Awaited(Value):
+    """In which runs' conversations an answer is awaited, and in which nothing is any more."""
+
+    asked: frozenset[RunId] = frozenset()
+    """A request waits for its answer, or what was approved is under way and may be taken back."""
+    over: frozenset[RunId] = frozenset()
+    """Ended or blocked for a while, and nothing is asked."""

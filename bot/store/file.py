@@ -10,7 +10,6 @@ from pathlib import Path
 
 from bot.errors import StoreError
 
-
 _BESIDE = ("-wal", "-shm")
 
 

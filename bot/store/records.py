@@ -10,17 +10,19 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.errors import StoreError
 from bot.model.action import Action, ActionState
 from bot.model.audit import AuditEntry
+from bot.model.delivery import Awaited
 from bot.model.history import VerdictChange
 from bot.model.incident import Incident
 from bot.model.plan import Request, RequestState
 from bot.model.record import Decision, Record
-from bot.model.run import Instance, Run
+from bot.model.run import Instance, Run, RunState
 from bot.model.value import RunId, Value
 from bot.redaction import Redactor
 from bot.store import ledger
 from bot.store.rows import from_json, incident_to_json, insert_once, to_json, upsert, verdict_to_json
 from bot.store.tables import actions, audit, counters, incidents, instances, memories, requests, runs, verdicts
 
+_ENDED = frozenset({RunState.COMPLETED, RunState.STOPPED, RunState.ENDED_SHORT, RunState.FAILED, RunState.BLOCKED})
 _INSTANCES = 50
 _DECIDED = 20
 
@@ -225,6 +227,19 @@ async def save_action(connection: AsyncConnection, action: Action, redactor: Red
         raise _stale(f"action {action.number}", action.run_id)
     await _use_number(connection, "action", action.number)
     return is_new and action.state is ActionState.GRANTED
+
+
+async def awaited(connection: AsyncConnection, before: datetime) -> Awaited:
+    """Return whose conversations await an answer, and whose are over: ended, and without news since ``before``."""
+    open_ = select(requests.c.run_id).where(requests.c.state == RequestState.OPEN)
+    granted = select(actions.c.run_id).where(actions.c.state == ActionState.GRANTED)
+    asked = frozenset((await connection.execute(open_.union(granted))).scalars())
+    over = {
+        run.run_id
+        for run in await all_runs(connection)
+        if run.state in _ENDED and run.last_told_at is not None and run.last_told_at < before
+    }
+    return Awaited(asked=asked, over=frozenset(over) - asked)
 
 
 async def unfinished_actions(connection: AsyncConnection) -> tuple[Action, ...]:

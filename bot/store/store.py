@@ -24,7 +24,7 @@ from bot.errors import ConfigurationError, LeaseLostError, StoreError
 from bot.model.action import Action
 from bot.model.audit import AuditEntry
 from bot.model.chronicle import Entry
-from bot.model.delivery import ChannelName, Delivery, Posted, SendOutcome
+from bot.model.delivery import Awaited, ChannelName, Delivery, Posted, SendOutcome
 from bot.model.event import Inbound, InboxEvent
 from bot.model.history import VerdictChange
 from bot.model.record import Record
@@ -44,6 +44,9 @@ log = structlog.get_logger()
 
 KEEP = timedelta(days=7)
 """Handled events are kept at least this long: until then no source sends a repeat any more."""
+
+_OVER_AFTER = timedelta(days=1)
+"""So long after the last news of a run that ended, its conversation counts as over."""
 
 _PROBE = "store.probe"
 
@@ -323,6 +326,11 @@ class Store:
         """Return the roots of all runs' conversations in the channel."""
         async with self._read() as connection:
             return await ledger.threads(connection, channel)
+
+    async def awaited(self) -> Awaited:
+        """Return in which runs' conversations an answer is awaited, and in which nothing is any more."""
+        async with self._read() as connection:
+            return await records.awaited(connection, self._clock.now() - _OVER_AFTER)
 
     async def chronicle(self, run_id: RunId) -> tuple[Entry, ...]:
         """Return the run's record, oldest entry first."""

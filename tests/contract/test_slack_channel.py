@@ -19,7 +19,7 @@ from starlette.applications import Starlette
 
 from bot.channels.slack.channel import SlackChannel
 from bot.channels.slack.manifest import EVENTS, NEEDED_SCOPES, slack_manifest
-from bot.model.delivery import ChannelName, Delivery, Later, Never, Posted, SendOutcome, Sent, Target
+from bot.model.delivery import Awaited, ChannelName, Delivery, Later, Never, Posted, SendOutcome, Sent, Target
 from bot.model.event import Commanded, Inbound, Pressed, Said, Unsaid
 from bot.model.person import Actor, Person, Platform
 from bot.model.reading import Gap, Known, Unknown
@@ -713,6 +713,62 @@ async def test_an_edit_made_while_nothing_was_heard_is_told_beside_what_was_said
     assert isinstance(second, Said)
     assert (first.text, first.is_edited) == ("deny", False)
     assert (second.text, second.is_edited) == ("approve", True)
+
+
+async def test_an_approval_that_was_deleted_while_the_socket_was_deaf_never_counts(desk: Desk) -> None:
+    """Neither by reading the thread, in which it is no more, nor by a copy that comes after its deletion."""
+    channel = desk.channel()
+    root = await desk.opened(channel)
+    async with desk.listening(channel):
+        desk.slack.deaf = True
+        said = await desk.slack.user_says("C1", "U1", "approve R7", root)
+        await desk.slack.user_deletes(said)
+        reads = desk.calls("conversations.replies")
+        await desk.until(lambda: desk.calls("conversations.replies") > reads + 1)
+
+    assert desk.inbox.texts() == []
+
+
+async def test_a_copy_of_what_was_said_that_comes_after_its_deletion_is_dropped(desk: Desk) -> None:
+    channel = desk.channel()
+    root = await desk.opened(channel)
+    late = {"type": "message", "channel": "C1", "user": "U1", "text": "approve R7", "ts": "1.000002", "thread_ts": root}
+    gone = {
+        "type": "message",
+        "subtype": "message_deleted",
+        "channel": "C1",
+        "event_ts": "2.0",
+        "previous_message": late,
+    }
+    async with desk.listening(channel):
+        await channel._inbox.event(gone)
+        await channel._inbox.event(late)
+
+    assert desk.inbox.texts() == []
+
+
+async def test_a_hundred_runs_are_read_at_slacks_pace_and_those_that_await_an_answer_each_time(desk: Desk) -> None:
+    """Tier 3 allows 50 such questions a minute; a run that is over is left alone."""
+    channel = desk.channel(catch_up=timedelta(seconds=60))
+    root = await desk.opened(channel)
+    for n in range(100):
+        ref = await desk.slack.user_says("C1", "U1", f"thread {n}")
+        await desk.ledger.save_posted(
+            Posted(channel=ChannelName.SLACK, run_id=RunId(f"run-{n}"), slot="thread", message_id=f"C1:{ref}")
+        )
+    desk.ledger.awaits = Awaited(asked=frozenset({RUN}), over=frozenset({RunId("run-0")}))
+    channel._inbox.receive = desk.inbox.receive
+    await channel._api.me()
+    read: list[list[str]] = []
+    for _ in range(4):
+        before = len(desk.slack.calls)
+        assert await channel._catch_up.read_all() == ""
+        asked = [call for call in desk.slack.calls[before:] if call.method == "conversations.replies"]
+        read.append([str(call.args["ts"]) for call in asked])
+
+    assert all(len(turn) <= 40 for turn in read)
+    assert all(turn[0] == root for turn in read)
+    assert len({ts for turn in read[:3] for ts in turn}) == 100
 
 
 async def test_a_dead_address_is_given_up_for_a_new_one(desk: Desk) -> None:

@@ -18,7 +18,7 @@ from bot.channels.ports import Ledger
 from bot.errors import ConfigurationError, LeaseLostError, StoreError, StoreFullError
 from bot.model.action import ActionState, StepName
 from bot.model.audit import AuditEntry
-from bot.model.delivery import ChannelName, Later, Never, Posted, Sent
+from bot.model.delivery import Awaited, ChannelName, Later, Never, Posted, Sent
 from bot.model.incident import Incident
 from bot.model.plan import RequestState
 from bot.model.record import Decision
@@ -595,6 +595,23 @@ async def test_a_channel_finds_its_threads_and_cursors_again(store: Store) -> No
     async with store.transaction() as tx:
         assert await tx.find_run_by_thread(SLACK, "C1:1.0") == RUN
         assert await tx.find_run_by_thread(SLACK, "C1:2.0") is None
+
+
+async def test_a_conversation_is_over_when_its_run_ended_a_day_ago_and_nothing_is_asked(
+    store: Store, clock: FakeClock
+) -> None:
+    states = {
+        "done": Run(run_id=RunId("done"), state=RunState.COMPLETED, last_told_at=START),
+        "runs": Run(run_id=RunId("runs"), state=RunState.RUNNING, last_told_at=START),
+        "fresh": Run(run_id=RunId("fresh"), state=RunState.FAILED, last_told_at=START + timedelta(hours=20)),
+    }
+    for run in states.values():
+        await apply(store, Decision(run=run), run.run_id)
+    failed = Run(run_id=RUN, state=RunState.FAILED, last_told_at=START)
+    await apply(store, Decision(run=failed, requests=(a_request(1),)))
+    clock.advance(timedelta(hours=25))
+
+    assert await store.awaited() == Awaited(asked=frozenset({RUN}), over=frozenset({RunId("done")}))
 
 
 async def test_pruning_keeps_a_week_of_events_and_all_that_is_unfinished(store: Store, clock: FakeClock) -> None:

@@ -1,7 +1,7 @@
 """A ledger in memory; it outlives a channel as the database outlives Hero."""
 
 from bot.model.chronicle import Entry
-from bot.model.delivery import ChannelName, Posted
+from bot.model.delivery import Awaited, ChannelName, Posted
 from bot.model.value import RunId
 
 
@@ -9,6 +9,7 @@ class FakeLedger:
     def __init__(self) -> None:
         self.messages: dict[tuple[ChannelName, str, str], Posted] = {}
         self.cursors: dict[str, str] = {}
+        self.awaits = Awaited()
         self.entries: list[Entry] = []
 
     async def posted(self, channel: ChannelName, run_id: str, slot: str) -> Posted | None:
@@ -16,6 +17,9 @@ class FakeLedger:
 
     async def threads(self, channel: ChannelName) -> tuple[Posted, ...]:
         return tuple(p for (name, _, slot), p in self.messages.items() if name is channel and slot == "thread")
+
+    async def awaited(self) -> Awaited:
+        return self.awaits
 
     async def save_posted(self, posted: Posted) -> None:
         self.messages[posted.channel, posted.run_id, posted.slot] = posted

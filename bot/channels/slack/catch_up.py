@@ -1,7 +1,10 @@
 """Reads the watched threads from a stored cursor, so that a reply which no event told of still counts, once.
 
-Sockets go deaf, events are lost while Hero is down: what people wrote stays in the thread. The same ids are used as for
-events, so the inbox drops what it knows.
+Sockets go deaf, events are lost while Hero is down: what people wrote stays in the thread, and what they deleted
+meanwhile does not. The same ids are used as for events, so the inbox drops what it knows.
+
+Slack allows 50 such reads a minute. So a turn reads the threads in which an answer is awaited, then as many of the
+others as there is room for, those read longest ago first; the threads of runs that are over are left out.
 """
 
 import asyncio
@@ -27,13 +30,18 @@ from bot.settings import SlackSettings
 
 log = structlog.get_logger()
 
+_MINUTE = timedelta(minutes=1)
 _OVERLAP_US = 30_000_000
 """Slack's order of appearance is not promised: the last half minute is read again."""
 _PAGE = 200
+_READS_A_MINUTE = 40
+"""conversations.replies is in tier 3, 50 a minute in the whole workspace (Slack: Rate limits); the rest is for finding
+posts of uncertain fate."""
+_FEWEST_READS = 5
 
 
 class CatchUp:
-    """Reads every thread that the ledger knows, regularly and after each new connection."""
+    """Reads the threads that the ledger knows, regularly and after each new connection."""
 
     def __init__(
         self,
@@ -55,6 +63,10 @@ class CatchUp:
         self._link = link
         self._troubles = troubles
         self._on_root_gone = on_root_gone
+        self._most = max(_FEWEST_READS, int(_READS_A_MINUTE * self._every / _MINUTE))
+        self._turns = 0
+        self._read_at: dict[str, int] = {}
+        """In which turn each thread was read last."""
 
     async def keep(self) -> None:
         """Read for ever; what fails is tried again at the next turn."""
@@ -74,17 +86,21 @@ class CatchUp:
             await self._next_turn(pause)
 
     async def read_all(self) -> str:
-        """Read what is new in every watched thread; return which are refused and the fix, empty when none is.
+        """Read what is new in the threads whose turn it is; return which are refused and the fix, empty for none.
 
         Raises:
             CallError: Slack could not be asked; the cursors stand where they were.
             StoreError: what was read could not be stored.
         """
         refused = ""
-        for posted in await self._ledger.threads(ChannelName.SLACK):
-            root = Ref.parse(posted.message_id)
+        self._turns += 1
+        left = self._most
+        for root in await self._in_order():
+            if left <= 0:
+                break
+            self._read_at[str(root)] = self._turns
             try:
-                await self._read(root)
+                left -= await self._read(root)
             except CallError as error:
                 if error.code in GONE:
                     self._on_root_gone(str(root))
@@ -95,12 +111,21 @@ class CatchUp:
                     refused = f"replies in {root.channel} can't be read ({error.detail}): {fix}"
         return refused
 
-    async def _read(self, root: Ref) -> None:
+    async def _in_order(self) -> tuple[Ref, ...]:
+        """Return the threads to read: first where an answer is awaited, and of each kind those read longest ago."""
+        awaited = await self._ledger.awaited()
+        threads = [p for p in await self._ledger.threads(ChannelName.SLACK) if p.run_id not in awaited.over]
+        threads.sort(key=lambda p: (p.run_id not in awaited.asked, self._read_at.get(p.message_id, 0)))
+        return tuple(Ref.parse(posted.message_id) for posted in threads)
+
+    async def _read(self, root: Ref) -> int:
+        """Read one thread from its cursor on; return how many questions that took."""
         name = f"slack:{root.channel}:{root.ts}"
         before = newest = _us(await self._ledger.cursor(name) or root.ts)
         since = max(_us(root.ts), before - _OVERLAP_US)
-        page = ""
+        page, asked = "", 0
         while True:
+            asked += 1
             answer = await self._api.ask(
                 self._api.client.conversations_replies(
                     channel=root.channel, ts=root.ts, oldest=_ts(since), limit=_PAGE, cursor=page or None
@@ -113,6 +138,7 @@ class CatchUp:
                 break
         if newest != before:
             await self._ledger.save_cursor(name, _ts(newest))
+        return asked
 
     async def _take(self, root: Ref, raw: Json) -> int:
         """Hand on one message; return its time."""

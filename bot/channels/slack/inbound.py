@@ -146,7 +146,10 @@ class Inbox:
         if root in await self._threads():
             self._on_root_gone(root)
         act = map_deletion(channel, before, event_ts, is_watched=await self._watches(channel, before))
-        return (act,) if act else ()
+        if act is None:
+            return ()
+        # First under the id of what was said: a copy of it that comes after its deletion must not count any more.
+        return act.model_copy(update={"event_id": f"msg:{channel}:{before.ts}"}), act
 
     async def _watches(self, channel: str, message: Message) -> bool:
         """Whether what is said there may be a reply to Hero."""

@@ -347,7 +347,20 @@ def test_an_approval_deleted_too_late_stands(begun: StepName) -> None:
     granted, action = approved(begun=StepName.STOP)
     action = action if begun is StepName.STOP else action.begun(begun, AT)
 
-    assert decide_unsaid(record(granted, actions=(action,)), unsaid(), context(), NOW) == Decision()
+    decision = decide_unsaid(record(granted, actions=(action,)), unsaid(), context(), NOW)
+
+    assert (decision.requests, decision.actions) == ((), ())
+    assert [t.update.headline for t in decision.tell] == ["the message by which R7 was approved was deleted; it stands"]
+    assert [entry.what for entry in decision.audit] == ["decision_words_deleted"]
+
+
+def test_the_words_of_a_decision_that_are_deleted_after_all_is_over_change_nothing_either() -> None:
+    denied = request(state=RequestState.DENIED, decided_via="slack:C0HERO:100.000100:200.000201")
+
+    decision = decide_unsaid(record(denied), unsaid(), context(), NOW)
+
+    assert decision.requests == ()
+    assert "was denied was deleted; it stands" in decision.tell[0].update.headline
 
 
 def test_deleting_another_message_withdraws_nothing() -> None:
