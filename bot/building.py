@@ -38,6 +38,7 @@ from bot.scheduler import Scheduler, pause_until_next
 from bot.settings import BotSettings, Settings
 from bot.sources.checkpoints import CheckpointReader
 from bot.sources.chosen import ChosenMetrics
+from bot.sources.config.source import ConfigReader
 from bot.sources.finelog.source import FinelogMetrics, FinelogSource
 from bot.sources.git.source import GitSource
 from bot.sources.iris.source import IrisOrchestrator
@@ -104,7 +105,14 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
     alarm = Alarm(clock)
     alarm.through(channels.values())
     iris = _iris(settings, clock, stack)
-    reader = _reader(settings, clock, iris, _wandb(settings, clock, stack), _finelog(settings, clock, stack))
+    reader = _reader(
+        settings,
+        clock,
+        redactor,
+        iris,
+        wandb=_wandb(settings, clock, stack),
+        finelog=_finelog(settings, clock, stack),
+    )
     ground = _Ground(
         settings=settings,
         clock=clock,
@@ -359,7 +367,9 @@ def _finelog(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Finelog
 def _reader(
     settings: Settings,
     clock: Clock,
+    redactor: Redactor,
     iris: IrisOrchestrator | None,
+    *,
     wandb: WandbSource | None,
     finelog: FinelogSource | None,
 ) -> SnapshotReader:
@@ -386,6 +396,7 @@ def _reader(
         tracker=wandb,
         telemetry=finelog,
         code=GitSource(settings.git, clock),
+        config=ConfigReader(clock, redactor, tracker=wandb),
         pods=KubernetesPods(settings.kubernetes, clock) if settings.kubernetes.is_set else None,
     )
 

@@ -13,6 +13,9 @@ from bot.contracts import BadContract, Contracts
 from bot.errands import Errands
 from bot.model.contract import Contract
 from bot.model.event import RunChecked
+from bot.model.reading import Known
+from bot.model.record import Record
+from bot.model.snapshot import Snapshot
 from bot.model.value import RunId
 from bot.sources.snapshots import SnapshotReader
 from bot.store.store import Store
@@ -101,7 +104,7 @@ class Watcher:
         seen = await self._reader.read(contract, instance, record.run.metrics_cursor if record else "")
         memories = record.memories if record else {}
         # Judging is pure but not always quick (a log of thousands of lines): off the loop, so that chat stays quick.
-        judged = await asyncio.to_thread(judge_all, self._checks, seen, contract, memories)
+        judged = await asyncio.to_thread(judge_all, self._checks, seen, _ending(contract, seen, record), memories)
         for broken in judged.broken:
             log.error("check_raised", check_id=broken.check, trace=broken.trace)
         return RunChecked(run_id=contract.run_id, snapshot=seen, judgements=judged.judgements, memories=judged.memories)
@@ -110,3 +113,9 @@ class Watcher:
         """Return the contract with its cadence resolved, as checks expect it."""
         cadence = contract.cadence.model_copy(update={"check": contract.cadence.check or self._cadence})
         return contract.model_copy(update={"cadence": cadence})
+
+
+def _ending(contract: Contract, seen: Snapshot, record: Record | None) -> Contract:
+    """Return the contract as checks expect it: where it names no final step, with the launched configuration's."""
+    told = seen.config.value.count("final_step") if isinstance(seen.config, Known) else None
+    return contract.ending_at(told or (record.run.progress.final_step if record else None))

@@ -198,7 +198,7 @@ def _tell_arrival(context: Context, before: Record, after: Record, at: datetime)
     """Tell that the run has completed."""
     if after.run.state is not RunState.COMPLETED or before.run.state is RunState.COMPLETED:
         return []
-    final = context.contract.final_step
+    final = context.contract.ending_at(after.run.progress.final_step).final_step
     return [
         tellings.tell(
             context,

@@ -39,6 +39,7 @@ class Context(Value):
 def standing_of(record: Record, contract: Contract) -> Standing:
     """Return where the run is, as far as is known, for an update."""
     run, progress = record.run, record.run.progress
+    contract = contract.ending_at(progress.final_step)
     return Standing(
         state=run.state,
         step=progress.step,

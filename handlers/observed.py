@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import NamedTuple
 
+from bot.model.drift import shape_of
 from bot.model.job import Job, JobState
 from bot.model.reading import Known, Reading, Unknown
 from bot.model.record import Record
@@ -42,12 +43,13 @@ def observe(
         judgements: what the checks made of the snapshot; a success whose artifacts they miss is no completion.
     """
     instance, is_new = _instance(record, seen, context, shape)
+    instance = _with_launched(instance, seen)
     progress = _progress(record.run.progress, seen, starts_anew=is_new and record.instance is not None)
     is_same_launch = not is_new and record.instance is not None
     end = _End(
         was=record.run.state if is_same_launch else RunState.UNKNOWN,
         lacks_artifacts=_lacks_artifacts(record, judgements),
-        final_step=context.contract.final_step,
+        final_step=context.contract.ending_at(progress.final_step).final_step,
         progress=progress,
         saved=seen.checkpoints,
     )
@@ -92,6 +94,14 @@ def _instance(record: Record, seen: Snapshot, context: Context, shape: dict[str,
         shape=shape,
     )
     return (_ended(found, job, seen.at) if job.state.is_terminal else found), True
+
+
+def _with_launched(instance: Instance | None, seen: Snapshot) -> Instance | None:
+    """Return the instance with what is remembered of the configuration that its trainer resolved."""
+    is_its_own = instance is not None and seen.job is not None and seen.job.job_id == instance.job_id
+    if instance is None or not is_its_own or isinstance(seen.config, Unknown):
+        return instance
+    return instance.model_copy(update={"launched": shape_of(seen.config.value)})
 
 
 def _ended(instance: Instance, job: Job, at: datetime) -> Instance:
@@ -175,7 +185,9 @@ def _is_last(step: int | None, final_step: int | None) -> bool:
 
 
 def _progress(before: Progress, seen: Snapshot, *, starts_anew: bool) -> Progress:
-    after = before.model_copy(update={"steps_per_s": None}) if starts_anew else before
+    after = before.model_copy(update={"steps_per_s": None, "final_step": None}) if starts_anew else before
+    if isinstance(seen.config, Known):
+        after = after.model_copy(update={"final_step": seen.config.value.count("final_step")})
     if isinstance(seen.checkpoints, Known):
         newest = newest_complete(seen.checkpoints.value)
         after = after.model_copy(update={"checkpoint_step": newest.step if newest else None})

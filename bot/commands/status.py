@@ -70,7 +70,7 @@ def run_row(seen: RunSeen) -> dict[str, object]:
         "run_id": seen.run_id,
         "state": _state(seen).value,
         "step": _progress(seen).step,
-        "final_step": contract.final_step if contract else None,
+        "final_step": contract.ending_at(_progress(seen).final_step).final_step if contract else None,
         "dri": contract.dri if contract else None,
         "kind": contract.effective_kind.value if contract else None,
         "orchestrator": contract.orchestrator.kind if contract else None,
@@ -82,6 +82,7 @@ def run_row(seen: RunSeen) -> dict[str, object]:
 def status_row(seen: RunSeen, sight: Sight, cadence: timedelta) -> dict[str, object]:
     """Return a run's object of ``hero status --json``; a figure that is not known is null."""
     progress, contract = _progress(seen), seen.contract if isinstance(seen.contract, Contract) else None
+    contract = contract.ending_at(progress.final_step) if contract else None
     final_step = contract.final_step if contract else None
     left = progress.eta(final_step)
     arrives = progress.step_at + left if left is not None and progress.step_at is not None else None

@@ -32,6 +32,7 @@ _NOT_SHAPING = (
     "config",
     "deputies",
     "owner",
+    "hardware_tasks",
     "basis",
     "trial",
     "dri",
@@ -274,7 +275,10 @@ class Contract(Part):
     bundle: str | None = None
     """The packed source that is submitted, when it is not the checkout."""
     hardware: str | None = None
-    """What it runs on, e.g. ``v5p-64``."""
+    """What each task of the trainer asks for, as for Iris' ``--tpu`` or ``--gpu``: ``v5p-64``, ``H100x8``; several that
+    will do with commas between. Written otherwise it is for people alone."""
+    hardware_tasks: int | None = Field(default=None, gt=0)
+    """How many tasks of that the trainer has, one a host: 8 for one slice of ``v5p-64``, 16 for two."""
     output_root: str = Field(examples=["out"])
     """Where the run writes: a path, relative to ``checkout``, or an address such as ``gs://BUCKET/RUN``."""
     checkpoint_roots: tuple[str, ...] = ()
@@ -375,6 +379,17 @@ class Contract(Part):
 
     def basis_of(self, field: str) -> Basis:
         return self.basis.get(field, Basis.STATED)
+
+    def ending_at(self, step: int | None) -> "Contract":
+        """Return the contract with this final step, as inferred, where it names none itself.
+
+        For judging and showing. A plan is made from the contract as it is written.
+        """
+        if self.final_step is not None or step is None:
+            return self
+        basis = {**self.basis, "final_step": Basis.INFERRED}
+        source = "the launched configuration"
+        return self.model_copy(update={"final_step": step, "final_step_source": source, "basis": basis})
 
     @property
     def command_sha256(self) -> str:
