@@ -29,6 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+_WITH_CONFIG = ("run", "status", "runs", "log", "doctor", "explain", "export-state", "import-state")
 _CONFIG_HELP = "The configuration file; HERO_CONFIG names it too. Default: ./hero.toml."
 Config = Annotated[Path | None, typer.Option("--config", help=_CONFIG_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -65,7 +66,7 @@ def program(
     """Take what is said before the command."""
     context.obj = debug
     # The same option may stand after the command; what is said there counts before this.
-    context.default_map = {name: {"config": config} for name in ("run", "status", "runs", "log", "doctor")}
+    context.default_map = {name: {"config": config} for name in _WITH_CONFIG}
 
 
 @app.command()
@@ -186,6 +187,40 @@ def log(
         else:
             show_log(config, run, limit=limit, as_json=as_json)
         return None
+
+    _end(context, call)
+
+
+@app.command()
+def export_state(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    config: Config = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Write a new file instead of printing.")] = None,
+) -> None:
+    """Write the state file with which a run is handed over: job, tracker, how to resubmit; without secrets."""
+
+    def call() -> None:
+        from bot.commands.state import export_state as export
+
+        export(config, run, out)
+
+    _end(context, call)
+
+
+@app.command()
+def import_state(
+    context: typer.Context,
+    file: Annotated[Path, typer.Argument(metavar="FILE")],
+    config: Config = None,
+    run: Annotated[str | None, typer.Option("--run", help="Whose it is; by default the run with its job.")] = None,
+) -> None:
+    """Take a state file in as a claim: shown against the contract, put on the run's record, never believed blindly."""
+
+    def call() -> int:
+        from bot.commands.state import import_state as take_in
+
+        return take_in(config, file, run)
 
     _end(context, call)
 
