@@ -95,10 +95,11 @@ def lineage(
 
 
 def _judge(seen: Snapshot, contract: Contract, limits: LineageThresholds) -> Verdict:
-    if contract.source_sha is None:
-        return NotApplicable(reason="the contract names no source_sha")
-    if isinstance(seen.code, Unknown):
+    is_absent = isinstance(seen.code, Unknown) and seen.code.reason is Gap.NOT_CONFIGURED
+    if isinstance(seen.code, Unknown) and not (is_absent and contract.source_sha is None):
         return unseen(seen.code, "the source cannot be read")
+    if isinstance(seen.code, Unknown) or contract.source_sha is None:
+        return NotApplicable(reason="the contract names no source_sha")
     if seen.job is not None and seen.job.state is JobState.SUCCEEDED:
         return NotApplicable(reason="the run has succeeded, so nothing is launched from the checkout any more")
     verdict = _judge_state(seen.code.value, contract, seen.at, limits)
@@ -111,10 +112,10 @@ def _judge_state(state: CodeState, contract: Contract, at: datetime, limits: Lin
     if state.source_fault is not None and is_cut_off(state):
         detail = f"{state.source_fault.detail}; {state.source_fault.fix}"
         return UnknownVerdict(reason=Gap.UNRELIABLE, detail=detail)
-    found = (*_not_on_line(state, contract, at, limits), *checkout_astray(state, contract, limits))
+    found = (*not_on_line(state, contract, at, limits), *checkout_astray(state, contract, limits))
     if found:
         return Fail(finding=_finding(state, contract, found))
-    gap = _line_gap(state, at, limits)
+    gap = line_gap(state, at, limits)
     return UnknownVerdict(reason=Gap.UNRELIABLE, detail=gap) if gap else Pass()
 
 
@@ -122,7 +123,7 @@ def _is_fresh(state: CodeState, at: datetime, limits: LineageThresholds) -> bool
     return state.fetched_at is not None and at - state.fetched_at <= limits.fetched
 
 
-def _line_gap(state: CodeState, at: datetime, limits: LineageThresholds) -> str:
+def line_gap(state: CodeState, at: datetime, limits: LineageThresholds) -> str:
     """Return why it is not known whether the commit is on its branch; empty when it is known."""
     source = state.source
     if source is None or source.is_ancestor:
@@ -136,7 +137,8 @@ def _line_gap(state: CodeState, at: datetime, limits: LineageThresholds) -> str:
     return f"{source.sha[:_SHORT]} is not on {state.upstream} as it lies here, which Hero fetched {age}{why}"
 
 
-def _not_on_line(state: CodeState, contract: Contract, at: datetime, limits: LineageThresholds) -> Iterator[Astray]:
+def not_on_line(state: CodeState, contract: Contract, at: datetime, limits: LineageThresholds) -> Iterator[Astray]:
+    """Yield how the contract's commit is not on the branch that its ``[code]`` names, as far as that is known."""
     source = state.source
     if source is None or source.is_ancestor is not False or not _is_fresh(state, at, limits):
         return

@@ -149,6 +149,7 @@ def test_without_a_commit_or_after_a_success_there_is_nothing_to_hold_it_against
     dirty = state(dirty=("train.py",))
 
     assert isinstance(verdict(dirty, contract()), NotApplicable)
+    assert isinstance(verdict(unknown(Gap.NOT_CONFIGURED), contract()), NotApplicable)
     assert isinstance(verdict(dirty, jobs=job(JobState.SUCCEEDED)), NotApplicable)
 
 
