@@ -75,8 +75,9 @@ def flatten(tree: Mapping[Any, Any]) -> dict[str, str]:
 
 def quoted(part: str) -> str:
     """Return one part of a dotted key, quoted when it has to be."""
-    plain = part and not any(mark in part for mark in '."') and part.isprintable()
-    return part if plain else _encodable(json.dumps(part, ensure_ascii=False))
+    if part.isprintable():
+        return json.dumps(part, ensure_ascii=False) if not part or any(mark in part for mark in '."') else part
+    return json.dumps(part)
 
 
 def _leaves(table: Mapping[Any, Any], above: str) -> Iterator[tuple[str, Any]]:
