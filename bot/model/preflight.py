@@ -93,10 +93,13 @@ class Preparation(Value):
     """Known(None) when nothing that is launched tells."""
     reference: Reading[LaunchedConfig | None]
     """The configuration of the job that this launch has to preserve; Known(None) when the contract names none."""
+    code_changes: Reading[tuple[str, ...]] | None = None
+    """The paths that differ between the commit of the launch before and the contract's; None when they are the same, or
+    when one of the two is not on record."""
     locations: dict[str, Reading[Location]] = {}
     """By the contract's field: ``output_root``, ``resume_root``, ``export_root`` … ``datasets.0``."""
     reachable: dict[PersonName, tuple[str, ...]] = {}
-    """By person: the channels on which they have an account on record."""
+    """By person of ``[people]``: the channels on which they can be asked. Nobody else is a key."""
 
 
 class Weight(StrEnum):

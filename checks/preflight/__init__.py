@@ -1,5 +1,24 @@
 """The launch checklist, in the order in which it is printed. A new item is one function and its name here."""
 
+from checks.preflight.bundle import BUNDLE
+from checks.preflight.code import CODE
+from checks.preflight.command import COMMAND
+from checks.preflight.hardware import HARDWARE
+from checks.preflight.identity import IDENTITY
 from checks.preflight.item import Item
+from checks.preflight.kind import KIND
+from checks.preflight.people import PEOPLE
+from checks.preflight.tracker import TRACKER
+from checks.preflight.trajectory import TRAJECTORY
 
-ITEMS: tuple[Item, ...] = ()
+ITEMS: tuple[Item, ...] = (
+    KIND,
+    PEOPLE,
+    COMMAND,
+    HARDWARE,
+    CODE,
+    BUNDLE,
+    TRAJECTORY,
+    IDENTITY,
+    TRACKER,
+)
