@@ -144,6 +144,7 @@ async def _supervise(
         rest = [
             start("lease", parts.tenure.keep()),
             start("alarm", parts.alarm.run()),
+            start("history", parts.historian.run()),
             start("heartbeat", beat(parts.settings.heartbeat, parts.clock, is_well)),
             start("housekeeping", _housekeeping(parts)),
         ]

@@ -28,6 +28,7 @@ from bot.courier import Courier
 from bot.dispatcher import Dispatcher
 from bot.errands import Errands
 from bot.errors import LeaseLostError, StoreError
+from bot.historian import Historian
 from bot.model.action import StepName
 from bot.model.delivery import ChannelName
 from bot.model.errand import ErrandKind
@@ -76,6 +77,7 @@ class Parts:
     dispatcher: Dispatcher
     executor: Executor
     alarm: Alarm
+    historian: Historian
     iris: IrisOrchestrator | None
     routes: tuple[BaseRoute, ...]
 
@@ -141,6 +143,7 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
         dispatcher=dispatcher,
         executor=_executor(ground, dispatcher),
         alarm=alarm,
+        historian=_historian(ground, dispatcher),
         iris=iris,
         routes=routes,
     )
@@ -276,6 +279,18 @@ class _Worker:
         record = await self._store.record(run_id)
         cadence = contract.cadence.check or self._cadence
         return pause_until_next(record, contract, cadence, self._clock.now())
+
+
+def _historian(ground: _Ground, dispatcher: Dispatcher) -> Historian:
+    return Historian(
+        ground.settings.history,
+        store=ground.store,
+        contracts=ground.contracts,
+        dispatcher=dispatcher,
+        redactor=ground.redactor,
+        clock=ground.clock,
+        alarm=ground.alarm.ring,
+    )
 
 
 def make_rules(settings: BotSettings) -> Rules:

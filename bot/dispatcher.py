@@ -21,6 +21,7 @@ from bot.errors import LeaseLostError, StoreError
 from bot.model.action import Action, ActionState
 from bot.model.answer import Approve, Deny, parse_answer
 from bot.model.audit import AuditEntry
+from bot.model.chronicle import HistoryWritten
 from bot.model.contract import Contract
 from bot.model.delivery import ChannelName, Delivery, Never
 from bot.model.errand import Errand, Found
@@ -415,6 +416,23 @@ class Dispatcher:
                 decision = decide_time_passed(record, context, at, since=self._since)
                 if decision != Decision():
                     await tx.apply(self._recorded(record, decision, context, at), run_id, at)
+
+    async def history_written(self, run_id: RunId, written: HistoryWritten, *, is_given_up: bool) -> None:
+        """Put the outcome of the owner's run-history command on record; say it when it is not tried again."""
+        at = self._clock.now()
+        told = self._notice(
+            f"history/{run_id}/{written.command}/{written.about}",
+            f"{run_id}: the [history] command `{written.command}` failed, and is not tried again",
+            (written.detail,),
+            "mend it and run it by hand; the run itself is not affected",
+            at,
+        )
+        decision = Decision(happened=(written,), tell=(told,) if is_given_up else ())
+        contract = self._contracts.load(run_id)
+        async with self._store.transaction(self._lease()) as tx:
+            if not isinstance(contract, BadContract):
+                decision = self._recorded(await tx.record(run_id), decision, self._context(contract), at)
+            await tx.apply(decision, run_id, at)
 
     async def delivery_failed(self, delivery: Delivery, outcome: Never) -> None:
         """Bring a message that a channel can't take to people through the other channels."""

@@ -5,6 +5,7 @@ from files named by ``<key>_file``, never from the TOML itself. A new table is a
 ``services``, its field in ``tree`` and its name here.
 """
 
+from bot.settings.history import HistorySettings
 from bot.settings.loading import load_settings
 from bot.settings.own import BotSettings, HeartbeatSettings
 from bot.settings.people import GitHubSettings, PersonSettings, SlackSettings
@@ -18,6 +19,7 @@ __all__ = [
     "GitHubSettings",
     "GitSettings",
     "HeartbeatSettings",
+    "HistorySettings",
     "IrisSettings",
     "KubernetesSettings",
     "PersonSettings",

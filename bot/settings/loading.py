@@ -44,7 +44,8 @@ def load_settings(path: Path | None) -> Settings:
     if settings is None or problems:
         raise ConfigurationError(tuple(problems))
     placed = {"runs": base / settings.bot.runs, "database": _placed(settings.bot.database, base)}
-    return settings.model_copy(update={"bot": settings.bot.model_copy(update=placed)})
+    history = settings.history.model_copy(update={"directory": base / settings.history.directory})
+    return settings.model_copy(update={"bot": settings.bot.model_copy(update=placed), "history": history})
 
 
 def _placed(database: str, base: Path) -> str:

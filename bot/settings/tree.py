@@ -6,6 +6,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from bot.model.person import Person
 from bot.model.value import PersonName
+from bot.settings.history import HistorySettings
 from bot.settings.own import BotSettings, HeartbeatSettings
 from bot.settings.people import GitHubSettings, PersonSettings, SlackSettings
 from bot.settings.services import FinelogSettings, GitSettings, IrisSettings, KubernetesSettings, WandbSettings
@@ -43,6 +44,7 @@ class Settings(BaseSettings):
     kubernetes: KubernetesSettings = KubernetesSettings()
     git: GitSettings = GitSettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
+    history: HistorySettings = HistorySettings()
     console: bool = False
     """Whether the conversation is also held in the terminal that Hero runs in; it is in any case when neither Slack nor
     GitHub is set up."""
