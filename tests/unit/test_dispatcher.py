@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-import bot.dispatcher
+import bot.intake
 from bot.contracts import BadContract
 from bot.dispatcher import Dispatcher
 from bot.errors import StoreError, StoreFullError
@@ -205,7 +205,7 @@ async def test_what_is_said_elsewhere_is_nobodys_business(desk: Desk) -> None:
 async def test_a_platform_that_does_not_say_who_it_is_makes_no_grant(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(bot.dispatcher, "_IDENTIFY_LIMIT", timedelta(milliseconds=20))
+    monkeypatch.setattr(bot.intake, "_IDENTIFY_LIMIT", timedelta(milliseconds=20))
     desk.slack.is_hung = True
     await desk.receive(said("approve R7"))
 
@@ -263,7 +263,7 @@ async def test_what_our_code_breaks_at_is_tried_again_then_kept_and_told(
         msg = "a bug of ours"
         raise ZeroDivisionError(msg)
 
-    monkeypatch.setattr(bot.dispatcher, "decide_pressed", break_down)
+    monkeypatch.setattr(bot.intake, "decide_pressed", break_down)
     await desk.receive(pressed(), "broken")
     await desk.receive(said("deny R7"), "behind it")
 
@@ -291,7 +291,7 @@ async def test_an_event_that_succeeds_at_the_second_try_is_decided_once(
             raise ZeroDivisionError
         return decide_pressed(*args)
 
-    monkeypatch.setattr(bot.dispatcher, "decide_pressed", break_once)
+    monkeypatch.setattr(bot.intake, "decide_pressed", break_once)
     await desk.receive(pressed())
     await desk.dispatcher.handle_pending()
     assert (await desk.record()).actions == ()
@@ -331,7 +331,7 @@ async def test_one_event_that_the_store_refuses_holds_up_no_other_and_is_never_g
         raise StoreError(msg)
 
     with monkeypatch.context() as patch:
-        patch.setattr(bot.dispatcher, "decide_pressed", refuse)
+        patch.setattr(bot.intake, "decide_pressed", refuse)
         await desk.receive(pressed(), "poison")
         await desk.receive(said("hello"), "behind it")
         assert await desk.dispatcher.handle_pending() == 1
