@@ -12,10 +12,14 @@ import pytest
 from bot.clock import Clock, SystemClock
 from bot.commands.service_probes import probe_wandb
 from bot.model.contract import Contract
+from bot.model.job import Job
+from bot.model.launched import LaunchedConfig
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import LogTail, Metrics
 from bot.model.tracker import ForkPoint, TrackerRunState, TrackerState
+from bot.redaction import Redactor
 from bot.settings import WandbSettings
+from bot.sources.config.source import ConfigReader
 from bot.sources.iris.program import child_environment
 from bot.sources.wandb.source import WandbMetrics, WandbSource
 from tests.fakes import snapshots
@@ -495,3 +499,47 @@ async def test_without_a_key_the_doctor_says_which_trackers_are_not_read() -> No
 
     assert contract().run_id in probe.detail
     assert probe.fix == "set HERO_WANDB__API_KEY or [wandb] api_key_file"
+
+
+# configuration
+
+
+async def test_the_runs_configuration_is_read_flat_and_without_secrets_and_never_from_the_launch_before(
+    wb: FakeWandb, source: WandbSource
+) -> None:
+    trainer = {"num_train_steps": 9000, "progress_watchdog": {"step_timeout": "0:30:00"}, "loss_scale": math.inf}
+    run = wb.run("hero", "abc123", NAME, config={"trainer": trainer, "hf_token": "hunter2", "flat.key": 1})
+    run.heartbeat_at = "2026-11-29T04:00:00"
+    promised = contract()
+    reader = ConfigReader(SystemClock(), Redactor(), tracker=source)
+
+    async def read(submitted_at: datetime) -> Reading[LaunchedConfig]:
+        jobs: Reading[tuple[Job, ...]] = Known(
+            value=(snapshots.job(submitted_at=submitted_at, started_at=submitted_at),), at=STARTED
+        )
+        return await reader.config(promised, jobs, await source.tracker(promised))
+
+    ours = await read(datetime(2026, 11, 29, 3, 30, tzinfo=UTC))
+    old = await read(datetime(2026, 11, 29, 4, 30, tzinfo=UTC))
+    run.config["trainer"] = {"num_train_steps": 9500}
+    again = await read(datetime(2026, 11, 29, 3, 30, tzinfo=UTC))
+
+    assert isinstance(ours, Known), ours
+    assert (ours.value.origin, ours.value.is_trackers) == ("W&B acme/hero/abc123", True)
+    assert ours.value.count("final_step") == 9000
+    assert ours.value.duration("step_watchdog") == timedelta(minutes=30)
+    assert ours.value.values['"flat.key"'] == "1"
+    assert "hunter2" not in ours.model_dump_json()
+    assert not any("_wandb" in key for key in ours.value.values)
+    assert isinstance(old, Unknown)
+    assert "of an earlier instance" in old.detail
+    assert isinstance(again, Known)
+    assert again.value.count("final_step") == 9500
+
+
+async def test_a_configuration_that_cannot_be_asked_for_is_unknown(wb: FakeWandb, source: WandbSource) -> None:
+    wb.run("hero", "abc123", NAME, config={"seed": 1})
+    elsewhere = contract(project="nowhere")
+
+    assert isinstance(await source.config(contract()), Known)
+    assert isinstance(await source.config(elsewhere), Unknown)
