@@ -6,6 +6,7 @@ A new check is a pure function in the file of its family, a ``Check`` value belo
 
 from typing import Any
 
+from checks.accelerator import ACCELERATOR
 from checks.artifacts import MISSING as ARTIFACTS_MISSING
 from checks.check import Check
 from checks.checkpoints import INCOMPLETE
@@ -28,6 +29,7 @@ from checks.retention import WINDOW
 from checks.saverisk import RISK
 from checks.saving import SLOW
 from checks.series import SERIES_CHECKS
+from checks.stray import DIAGNOSTIC
 from checks.telemetry import CONTRADICT, DOWN, GONE
 from checks.tokenizer import TOKENIZER
 from checks.tracker import IDENTITY
@@ -36,9 +38,11 @@ from checks.waiting import PENDING
 CHECKS: tuple[Check[Any, Any], ...] = (
     ENDED,
     PENDING,
+    ACCELERATOR,
     PARTIAL,
     REPEATED,
     DUPLICATE,
+    DIAGNOSTIC,
     STARTUP,
     PROGRESS_STALLED,
     FINAL_STEP,

@@ -7,6 +7,8 @@ from bot.model.launched import LaunchedConfig
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.snapshot import Snapshot
 from bot.model.verdict import NotApplicable, UnknownVerdict
+from checks.kin import is_below as is_below  # noqa: PLC0414 - read from here by checks that ask no more of the tree
+from checks.kin import own_jobs
 
 
 def unseen(gap: Unknown, what: str) -> UnknownVerdict:
@@ -66,13 +68,11 @@ def not_running(seen: Snapshot) -> NotApplicable | UnknownVerdict | None:
 
 
 def listed(seen: Snapshot) -> tuple[Job, ...]:
-    """Return the jobs that are known; nothing also when the reading is Unknown, so look at that first."""
-    return seen.jobs.value if isinstance(seen.jobs, Known) else ()
+    """Return the run's own jobs, as far as known; nothing also when the reading is Unknown, so look at that first.
 
-
-def is_below(job: Job, other: Job) -> bool:
-    """Return whether ``job`` is a child, or a child's child, of ``other``; ids nest, parents are not always told."""
-    return job.parent == other.job_id or job.job_id.startswith(f"{other.job_id}/")
+    Diagnostics beside the run (``checks.kin``) are left out: its health is not judged by them.
+    """
+    return own_jobs(seen)
 
 
 def known_tasks(jobs: tuple[Job, ...]) -> tuple[tuple[Job, Task], ...]:

@@ -18,6 +18,7 @@ from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, Verdict
 from checks.check import Check
 from checks.current import is_final, not_running, say_step, unseen
+from checks.kin import own_lines
 from checks.progress import Pace
 from checks.thresholds import Thresholds
 
@@ -107,7 +108,7 @@ def degraded(
         gap, what = (seen.log, "what the log says") if isinstance(seen.log, Unknown) else (seen.metrics, "progress")
         assert isinstance(gap, Unknown)  # noqa: S101 - one of the two is
         return unseen(gap, f"{what} is not known"), memory
-    memory = memory.after(seen, seen.log.value.lines)
+    memory = memory.after(seen, own_lines(seen))
     if (verdict := not_running(seen)) is not None:
         return verdict, memory
     if is_final(memory.pace.step, contract.final_step):

@@ -15,6 +15,7 @@ from bot.model.reading import Known, Unknown
 from bot.model.snapshot import LogLine, Snapshot
 from checks.crash.classify import classify
 from checks.current import known_tasks, listed, unread_tasks
+from checks.kin import own_lines
 
 _CASCADE = frozenset({TaskState.KILLED, TaskState.COSCHED_FAILED})
 """States of tasks that were taken down with another one."""
@@ -187,7 +188,7 @@ def _last_words(seen: Snapshot, jobs: tuple[Job, ...]) -> Iterator[LogLine]:
     if isinstance(seen.log, Unknown):
         return
     newest = {task.task_id: task.current_attempt.attempt for _, task in known_tasks(jobs) if task.current_attempt}
-    for line in seen.log.value.lines:
+    for line in own_lines(seen):
         wanted = newest.get(line.task) if line.task is not None else None
         if wanted is None or line.attempt is None or line.attempt == wanted:
             yield line

@@ -16,8 +16,9 @@ from bot.model.reading import Known, Unknown
 from bot.model.snapshot import LogLine, Snapshot
 from bot.model.value import Value
 from checks.crash.classify import classify
-from checks.current import instance_of, is_below, known_tasks, listed
+from checks.current import instance_of, known_tasks, listed
 from checks.endings import end_of, node_of_cause
+from checks.kin import is_below
 
 KEPT = 20
 """So many failures are remembered."""

@@ -10,8 +10,9 @@ from bot.model.snapshot import Snapshot, Source, newest_complete
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, Verdict
 from checks.check import Check
-from checks.current import instance_of, is_below, is_final, listed, say_step, unseen
+from checks.current import instance_of, is_final, listed, say_step, unseen
 from checks.endings import end_of, evidence_of
+from checks.kin import is_below
 from checks.thresholds import NoMemory, NoThresholds
 
 ENDED_ID = CheckId("job.ended")

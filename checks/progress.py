@@ -14,6 +14,7 @@ from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, Verdict
 from checks.check import Check
 from checks.current import instance_of, is_final, life_began, not_running, say_step, unseen
+from checks.kin import own_lines
 from checks.replaying import Replay, Sign, longest_replay, newer_sign, replay_of
 from checks.thresholds import Thresholds
 
@@ -206,7 +207,7 @@ def _watchdog_said(memory: Pace, quiet: timedelta) -> tuple[str, ...]:
 def _last_words(seen: Snapshot) -> tuple[str, ...]:
     if isinstance(seen.log, Unknown):
         return (f"the log could not be read: {seen.log.detail}",)
-    said = [line.text.strip() for line in seen.log.value.lines if line.text.strip()]
+    said = [line.text.strip() for line in own_lines(seen) if line.text.strip()]
     return tuple(f"last log line: {text[:300]}" for text in said[-_LAST_WORDS:])
 
 

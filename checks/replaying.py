@@ -15,6 +15,7 @@ from bot.model.reading import Known
 from bot.model.snapshot import Snapshot, newest_complete
 from bot.model.value import Value
 from checks.current import life_began
+from checks.kin import own_lines
 from checks.tracker import StepSeen, silent_until
 
 TELEMETRY = "telemetry"
@@ -62,9 +63,7 @@ def _told(seen: Snapshot) -> Sign | None:
 
 
 def _printed(seen: Snapshot) -> Sign | None:
-    if not isinstance(seen.log, Known):
-        return None
-    for line in reversed(seen.log.value.lines):
+    for line in reversed(own_lines(seen)):
         text = line.text[:_LINE_CHARS]
         if (found := _PRINTED.search(text)) and not _OF_OTHER_THINGS.search(text):
             return Sign(step=int(found[1]), by="log", at=min(line.at or seen.at, seen.at))

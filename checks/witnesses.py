@@ -12,6 +12,7 @@ from bot.model.telemetry import Phase, Telemetry
 from bot.model.value import Value
 from bot.model.verdict import NotApplicable, UnknownVerdict
 from checks.current import instance_of, say_step, unseen
+from checks.kin import own_jobs
 
 _ON_THE_WAY = frozenset({TaskState.PENDING, TaskState.BUILDING, TaskState.ASSIGNED})
 _FAILED = frozenset({JobState.FAILED, JobState.WORKER_FAILED, JobState.UNSCHEDULABLE})
@@ -96,8 +97,9 @@ def standing_of(seen: Snapshot, trainer: str) -> Standing | Unknown:
         return Standing.ABSENT
     if seen.job.state.is_terminal:
         return Standing.FAILED if seen.job.state in _FAILED else Standing.OVER
-    ids = [*(job.job_id for job in seen.jobs.value), trainer]
-    trainers = [job for job in seen.jobs.value if not any(each.startswith(f"{job.job_id}/") for each in ids)]
+    jobs = own_jobs(seen)
+    ids = [*(job.job_id for job in jobs), trainer]
+    trainers = [job for job in jobs if not any(each.startswith(f"{job.job_id}/") for each in ids)]
     return _of_trainers([job for job in trainers if not job.state.is_terminal])
 
 
