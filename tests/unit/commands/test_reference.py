@@ -62,7 +62,7 @@ def test_every_setting_and_every_field_of_a_contract_says_what_it_means() -> Non
 def test_the_written_settings_load_as_they_stand_and_are_the_defaults(written: Path) -> None:
     settings = load_settings(written / "hero.toml")
 
-    assert differences(settings, Settings()) == {"bot.database", "bot.runs", "people.alice"}
+    assert differences(settings, Settings()) == {"bot.database", "bot.runs", "history.directory", "people.alice"}
     assert settings.bot.database == f"sqlite:///{written}/hero.db"
     assert settings.bot.runs == written / "runs"
 
@@ -85,7 +85,8 @@ def test_every_line_of_the_written_settings_may_be_taken_into_use(written: Path)
         *(f"kubernetes.{key}" for key in ("api_url", "token", "token_file", "ca_file", "kubeconfig", "context")),
         "kubernetes.namespace",
     }
-    assert differences(settings, Settings()) - {"bot.database", "bot.runs", "people.alice"} == meant_as_examples
+    ours = {"bot.database", "bot.runs", "history.directory", "people.alice"}
+    assert differences(settings, Settings()) - ours == meant_as_examples
     assert all(value is not None for value in settings.people["alice"].model_dump().values())  # type: ignore[index]  # PersonName
 
 
