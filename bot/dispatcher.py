@@ -225,7 +225,7 @@ class Dispatcher:
 
     async def history_written(self, run_id: RunId, written: HistoryWritten, *, is_given_up: bool) -> None:
         """Put the outcome of the owner's run-history command on record; say it when it is not tried again."""
-        at = self._clock.now()
+        at = self._on.clock.now()
         told = self._notice(
             f"history/{run_id}/{written.command}/{written.about}",
             f"{run_id}: the [history] command `{written.command}` failed, and is not tried again",
@@ -234,10 +234,10 @@ class Dispatcher:
             at,
         )
         decision = Decision(happened=(written,), tell=(told,) if is_given_up else ())
-        contract = self._contracts.load(run_id)
-        async with self._store.transaction(self._lease()) as tx:
+        contract = self._on.contracts.load(run_id)
+        async with self._on.transaction() as tx:
             if not isinstance(contract, BadContract):
-                decision = self._recorded(await tx.record(run_id), decision, self._context(contract), at)
+                decision = self._on.recorded(await tx.record(run_id), decision, self._on.context(contract), at)
             await tx.apply(decision, run_id, at)
 
     async def delivery_failed(self, delivery: Delivery, outcome: Never) -> None:
