@@ -67,6 +67,7 @@ _EXAMPLES: Mapping[str, object] = {
     "source_sha": "0123456789abcdef0123456789abcdef01234567",
     "bundle": "gs://BUCKET/bundles/BUNDLE.zip",
     "hardware": "v5p-64",
+    "hardware_tasks": 8,
     "checkpoint_roots": ["out/checkpoints"],
     "resume_root": "out/resume",
     "export_root": "out/export",
