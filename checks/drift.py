@@ -14,7 +14,6 @@ DRIFT_ID = CheckId("config.drift")
 
 _LINES = 12
 _NAMES = 5
-_VALUE_CHARS = 120
 
 
 class LaunchedBefore(Value):
@@ -61,7 +60,7 @@ def _finding(unintended: list[Change], agreed: int, memory: LaunchedBefore, orig
         severity=Severity.WARNING,
         summary=f"this launch was configured otherwise than the one before: {', '.join(names[:_NAMES])}{more}",
         evidence=(
-            *(_line(each) for each in unintended[:_LINES]),
+            *(each.line for each in unintended[:_LINES]),
             *((f"and {left} more",) if left > 0 else ()),
             *((f"{agreed} more differ as agreed on",) if agreed else ()),
             f"read from {origin}",
@@ -69,17 +68,6 @@ def _finding(unintended: list[Change], agreed: int, memory: LaunchedBefore, orig
         advice="Was it meant? Then name the keys under [config] intended of the contract. If not, stop before more of "
         "the run is trained under it: a relaunch has to be the same run, and a change of the trajectory is a new one.",
     )
-
-
-def _line(change: Change) -> str:
-    named = f"{change.word} ({change.key})" if change.word else change.key
-    return " ".join(f"{named}: {_said(change.old)} → {_said(change.new)}".split())
-
-
-def _said(text: str | None) -> str:
-    if text is None:
-        return "not set"
-    return text if len(text) <= _VALUE_CHARS else f"{text[:_VALUE_CHARS]}…"
 
 
 DRIFT = Check(

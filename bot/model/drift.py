@@ -85,7 +85,9 @@ class Change(Value):
     def line(self) -> str:
         """One line for people."""
         named = f"{self.word} ({self.key})" if self.word else self.key
-        return f"{named}: {self.old or 'not set'} → {self.new or 'not set'}"
+        if self.key.endswith("*"):
+            return " ".join(f"{named}: something differs; so many values are kept by one digest".split())
+        return " ".join(f"{named}: {self.old or 'not set'} → {self.new or 'not set'}".split())
 
 
 def drift_between(old: LaunchedConfig, new: LaunchedConfig, intended: Iterable[str] = ()) -> tuple[Change, ...]:

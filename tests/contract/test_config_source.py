@@ -255,7 +255,7 @@ async def test_without_a_file_the_trackers_copy_counts_once_the_run_was_heard_of
     assert config.origin == "W&B acme/hero/abc"
     assert config.is_trackers
     assert config.count("batch_size") == 256
-    assert old.reason is Gap.UNRELIABLE
+    assert old.reason is Gap.NOT_YET  # tracker.identity says it
     assert "of an earlier instance: last heard of" in old.detail
 
 
@@ -266,8 +266,8 @@ async def test_without_a_file_the_trackers_copy_counts_once_the_run_was_heard_of
         (UNTRACKED, TREE, Gap.NOT_CONFIGURED),
         (state(of=TrackerRunState.MISSING), TREE, Gap.NOT_YET),
         (state(None), TREE, Gap.NOT_YET),
-        (state(), {}, Gap.NOT_YET),
-        (state(), {"_wandb": {}}, Gap.NOT_YET),
+        (state(), {}, Gap.NOT_CONFIGURED),
+        (state(), {"_wandb": {}}, Gap.NOT_CONFIGURED),
         (state(), unknown(Gap.REFUSED), Gap.REFUSED),
     ],
 )

@@ -115,16 +115,16 @@ class ConfigReader:
             return gap or Unknown(reason=Gap.NOT_CONFIGURED, detail="there is no tracker to ask", at=at)
         state = tracker.value
         if state.state is TrackerRunState.MISSING:
-            return _missing(job, at, "the tracker does not have the run", Gap.REFUSED)
+            return _untold(at, "the tracker does not have the run")
         if state.heartbeat_at is None or state.heartbeat_at < job.submitted_at:
-            told = _earlier("last heard of", state.heartbeat_at, job)
-            return _missing(job, at, f"the tracker's copy is {told}", Gap.UNRELIABLE)
+            return _untold(at, f"the tracker's copy is {_earlier('last heard of', state.heartbeat_at, job)}")
         copy = await self._tracker.config(contract)
         if isinstance(copy, Unknown):
             return copy
         origin = f"W&B {state.entity}/{state.project}/{state.id}"
         if not unwrapped(copy.value):
-            return _missing(job, at, f"{origin} has no configuration", Gap.REFUSED)
+            detail = f"{origin} has no configuration, and the contract names no [config] file"
+            return Unknown(reason=Gap.NOT_CONFIGURED, detail=detail, at=at)
 
         def read() -> LaunchedConfig:
             found = launched(unwrapped(copy.value), origin, contract, self._redactor)
@@ -163,3 +163,8 @@ def _missing(job: Job, at: datetime, detail: str, reason: Gap) -> Unknown:
     if is_young:
         return Unknown(reason=Gap.NOT_YET, detail=detail, at=at)
     return Unknown(reason=reason, detail=f"{detail}, although the job has run for {say_duration(ran)}", at=at)
+
+
+def _untold(at: datetime, detail: str) -> Unknown:
+    """Return that the tracker has nothing of this launch: tracker.identity says so, and once is enough."""
+    return Unknown(reason=Gap.NOT_YET, detail=detail, at=at)

@@ -123,4 +123,4 @@ def test_the_memory_stays_small_and_still_sees_a_change_of_one_value_among_thous
 
     assert len(memories[DRIFT.id]) <= 16_000
     assert verdict(DRIFT, *story[:2]) == Pass()
-    assert finding(DRIFT, *story).evidence[0].startswith("part3.*: ")
+    assert finding(DRIFT, *story).evidence[0] == ("part3.*: something differs; so many values are kept by one digest")
