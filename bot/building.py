@@ -11,10 +11,12 @@ import structlog
 from rich.console import Console
 from starlette.routing import BaseRoute
 
+from bot.actions.cleanup import CleanUp
 from bot.actions.executor import Executor
 from bot.actions.iris import IrisLauncher
 from bot.actions.local import LocalLauncher
 from bot.actions.ports import Launcher, StepTaker
+from bot.actions.sealing import Seal
 from bot.actions.steps import Steps
 from bot.actions.stopping import StopPreparer, StopSteps
 from bot.alarm import Alarm
@@ -27,12 +29,16 @@ from bot.contracts import BadContract, Contracts
 from bot.courier import Courier
 from bot.dispatcher import Dispatcher
 from bot.errands import Errands
+from bot.errands import Preparer as ErrandPreparer
 from bot.errors import LeaseLostError, StoreError
+from bot.finishing import build_cleanup, build_seal
 from bot.historian import Historian
 from bot.model.action import StepName
 from bot.model.delivery import ChannelName
 from bot.model.errand import ErrandKind
 from bot.model.value import RunId
+from bot.planning import PlanPreparer
+from bot.preparing import Preparer, reachable_people
 from bot.redaction import Redactor
 from bot.run_contracts import contracts_of
 from bot.scheduler import Scheduler, pause_until_next
@@ -59,6 +65,8 @@ from handlers.context import Rules
 log = structlog.get_logger()
 
 _SEND_DEADLINE = timedelta(seconds=90)
+_FENCE = timedelta(seconds=10)
+"""For a source that forgets its own deadline."""
 _AFTER_TROUBLE = timedelta(minutes=1)
 
 
@@ -106,15 +114,7 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
         stack.push_async_callback(channel.close)
     alarm = Alarm(clock)
     alarm.through(channels.values())
-    iris = _iris(settings, clock, stack)
-    reader = _reader(
-        settings,
-        clock,
-        redactor,
-        iris,
-        wandb=_wandb(settings, clock, stack),
-        finelog=_finelog(settings, clock, stack),
-    )
+    looks = build_looks(settings, clock, stack, contracts=contracts, store=store)
     ground = _Ground(
         settings=settings,
         clock=clock,
@@ -123,8 +123,11 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
         contracts=contracts,
         redactor=redactor,
         alarm=alarm,
-        reader=reader,
-        launchers=_launchers(settings, clock, redactor, iris),
+        reader=looks.reader,
+        launchers=looks.launchers,
+        checklist=looks.checklist,
+        cleanup=build_cleanup(contracts, store, clock),
+        seal=build_seal(settings, stack, reader=looks.reader, store=store, clock=clock, redactor=redactor),
         channels=channels,
     )
     worker = _Worker(store, contracts, alarm, clock, settings.bot)
@@ -144,9 +147,58 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
         executor=_executor(ground, dispatcher),
         alarm=alarm,
         historian=_historian(ground, dispatcher),
-        iris=iris,
+        iris=looks.iris,
         routes=routes,
     )
+
+
+@dataclass(frozen=True)
+class Looks:
+    """What looks at the world before anything is done in it; also all that ``hero plan`` needs."""
+
+    reader: SnapshotReader
+    launchers: Mapping[str, Launcher]
+    checklist: Preparer
+    iris: IrisOrchestrator | None
+
+
+def build_looks(
+    settings: Settings, clock: Clock, stack: AsyncExitStack, *, contracts: Contracts, store: Store | None
+) -> Looks:
+    """Build what reads; what must be closed is on ``stack``.
+
+    Args:
+        settings: the whole tree.
+        clock: the one clock.
+        stack: closed by the caller.
+        contracts: of all runs.
+        store: what is on record; None when there is no database.
+    """
+    redactor = Redactor(settings.secrets)
+    iris = _iris(settings, clock, stack)
+    git = GitSource(settings.git, clock)
+    reader = _reader(
+        settings,
+        clock,
+        redactor,
+        iris,
+        git=git,
+        wandb=_wandb(settings, clock, stack),
+        finelog=_finelog(settings, clock, stack),
+    )
+    launchers = _launchers(settings, clock, redactor, iris)
+    checklist = Preparer(
+        launchers=launchers,
+        contracts=contracts,
+        store=store,
+        clock=clock,
+        redactor=redactor,
+        rules=settings.launch.rules,
+        reachable=reachable_people(settings),
+        deadline=max(settings.iris.deadline, settings.git.deadline) + _FENCE,
+        code=git,
+    )
+    return Looks(reader=reader, launchers=launchers, checklist=checklist, iris=iris)
 
 
 @dataclass(frozen=True)
@@ -162,6 +214,9 @@ class _Ground:
     alarm: Alarm
     reader: SnapshotReader
     launchers: Mapping[str, Launcher]
+    checklist: Preparer
+    cleanup: CleanUp
+    seal: Seal | None
     channels: Mapping[ChannelName, Channel]
 
     def lease(self) -> Lease | None:
@@ -195,14 +250,22 @@ def _watcher(on: _Ground, dispatcher: Dispatcher) -> Watcher:
         hand_on=dispatcher.run_checked,
         blocked=dispatcher.contract_broke,
         errands=_errands(on, dispatcher),
+        checklist=on.checklist,
         deadline=on.settings.bot.check_deadline,
         cadence=on.settings.bot.cadence,
     )
 
 
 def _errands(on: _Ground, dispatcher: Dispatcher) -> Errands:
+    preparers: dict[ErrandKind, ErrandPreparer] = {
+        ErrandKind.STOP: StopPreparer(on.reader),
+        ErrandKind.PLAN: PlanPreparer(on.reader, on.launchers, on.checklist, on.redactor),
+        ErrandKind.CLEANUP: on.cleanup,
+    }
+    if on.seal is not None:
+        preparers[ErrandKind.SEAL] = on.seal
     return Errands(
-        preparers={ErrandKind.STOP: StopPreparer(on.reader)},
+        preparers=preparers,
         store=on.store,
         clock=on.clock,
         hand_on=dispatcher.errand_found,
@@ -215,6 +278,7 @@ def _executor(on: _Ground, dispatcher: Dispatcher) -> Executor:
     steps: dict[str, StepTaker] = {
         "relaunch": Steps(
             launchers=on.launchers,
+            checklist=on.checklist,
             reader=on.reader,
             store=on.store,
             clock=on.clock,
@@ -222,7 +286,10 @@ def _executor(on: _Ground, dispatcher: Dispatcher) -> Executor:
             settle=2 * poll,
         ),
         "stop": StopSteps(launchers=on.launchers, clock=on.clock),
+        "cleanup": on.cleanup,
     }
+    if on.seal is not None:
+        steps["seal"] = on.seal
     return Executor(
         store=on.store,
         steps=steps,
@@ -385,6 +452,7 @@ def _reader(
     redactor: Redactor,
     iris: IrisOrchestrator | None,
     *,
+    git: GitSource,
     wandb: WandbSource | None,
     finelog: FinelogSource | None,
 ) -> SnapshotReader:
@@ -410,7 +478,7 @@ def _reader(
         + timedelta(seconds=10),
         tracker=wandb,
         telemetry=finelog,
-        code=GitSource(settings.git, clock),
+        code=git,
         config=ConfigReader(clock, redactor, tracker=wandb),
         pods=KubernetesPods(settings.kubernetes, clock) if settings.kubernetes.is_set else None,
     )

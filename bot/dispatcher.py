@@ -10,6 +10,7 @@ from datetime import datetime
 
 import structlog
 
+from bot.actions.checklist import with_checklist
 from bot.actions.ports import Launcher
 from bot.actions.relaunch import NoPlan, plan_relaunch, shape_of
 from bot.channels.ports import Channel
@@ -27,6 +28,7 @@ from bot.model.errand import Errand, Found
 from bot.model.event import RunChecked
 from bot.model.person import Person
 from bot.model.plan import RelaunchPlan
+from bot.model.preflight import PreflightReport
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import Instance, RunState
 from bot.model.snapshot import Snapshot
@@ -131,7 +133,7 @@ class Dispatcher:
                 record,
                 event,
                 context,
-                make_plan=self._planner(contract),
+                make_plan=self._planner(contract, event.preparation),
                 shape=shape_of(contract, self._on.redactor),
             )
             decision = self._on.recorded(
@@ -148,7 +150,9 @@ class Dispatcher:
             decision = decide_found(record, errand, found, context, at)
             await tx.apply(self._on.recorded(record, decision, context, at), contract.run_id, at)
 
-    def _planner(self, contract: Contract) -> Callable[[Snapshot, Record], RelaunchPlan | NoPlan]:
+    def _planner(
+        self, contract: Contract, judged: PreflightReport | None
+    ) -> Callable[[Snapshot, Record], RelaunchPlan | NoPlan]:
         launcher = self._launchers.get(contract.orchestrator.kind)
 
         def make(seen: Snapshot, record: Record) -> RelaunchPlan | NoPlan:
@@ -157,7 +161,8 @@ class Dispatcher:
                 return NoPlan(
                     reason=f"{kind} is not configured", fix=f"configure [{kind}] in hero.toml", is_unknown=False
                 )
-            return plan_relaunch(contract, seen, record.instance, launcher, self._on.redactor)
+            plan = plan_relaunch(contract, seen, record.instance, launcher, self._on.redactor)
+            return with_checklist(plan, judged)
 
         return make
 

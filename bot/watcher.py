@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 from structlog.contextvars import bound_contextvars
 
+from bot.actions.ports import Checklist
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
 from bot.errands import Errands
@@ -16,10 +17,12 @@ from bot.model.event import RunChecked
 from bot.model.reading import Known
 from bot.model.record import Record
 from bot.model.snapshot import Snapshot
-from bot.model.value import RunId
+from bot.model.value import CheckId, RunId
+from bot.model.verdict import Fail, Judgement
 from bot.sources.snapshots import SnapshotReader
 from bot.store.store import Store
 from checks.check import Check, judge_all
+from handlers.asking import incident_to_ask_about
 
 log = structlog.get_logger()
 
@@ -41,6 +44,7 @@ class Watcher:
         hand_on: HandOn,
         blocked: Blocked,
         errands: Errands,
+        checklist: Checklist,
         deadline: timedelta,
         cadence: timedelta,
     ) -> None:
@@ -55,6 +59,7 @@ class Watcher:
             hand_on: gets the verdicts; commits what follows from them.
             blocked: gets a contract that cannot be used.
             errands: what was asked for by command, looked into after the check.
+            checklist: read when the check may end with the question for a launch.
             deadline: hard limit of one whole check.
             cadence: of runs whose contract does not say.
         """
@@ -66,6 +71,7 @@ class Watcher:
         self._hand_on = hand_on
         self._blocked = blocked
         self._errands = errands
+        self._checklist = checklist
         self._deadline = deadline
         self._cadence = cadence
 
@@ -107,7 +113,14 @@ class Watcher:
         judged = await asyncio.to_thread(judge_all, self._checks, seen, _ending(contract, seen, record), memories)
         for broken in judged.broken:
             log.error("check_raised", check_id=broken.check, trace=broken.trace)
-        return RunChecked(run_id=contract.run_id, snapshot=seen, judgements=judged.judgements, memories=judged.memories)
+        asks = _may_ask(record, judged.judgements)
+        return RunChecked(
+            run_id=contract.run_id,
+            snapshot=seen,
+            judgements=judged.judgements,
+            memories=judged.memories,
+            preparation=await self._checklist.judge(contract, record, seen) if asks else None,
+        )
 
     def _with_cadence(self, contract: Contract) -> Contract:
         """Return the contract with its cadence resolved, as checks expect it."""
@@ -119,3 +132,17 @@ def _ending(contract: Contract, seen: Snapshot, record: Record | None) -> Contra
     """Return the contract as checks expect it: where it names no final step, with the launched configuration's."""
     told = seen.config.value.count("final_step") if isinstance(seen.config, Known) else None
     return contract.ending_at(told or (record.run.progress.final_step if record else None))
+
+
+def _may_ask(record: Record | None, judgements: tuple[Judgement, ...]) -> bool:
+    """Whether the check may end with a launch being put to the DRI, or an open question being asked anew."""
+    known = frozenset(incident.check for incident in record.incidents) if record else frozenset[CheckId]()
+    if any(
+        isinstance(each.verdict, Fail) and each.verdict.finding.is_recoverable and each.check not in known
+        for each in judgements
+    ):
+        return True
+    if record is None or record.active_action is not None:
+        return False
+    wanted = bool(record.run.relaunch_wanted_by) or record.open_relaunch is not None
+    return wanted or incident_to_ask_about(record) is not None

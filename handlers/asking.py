@@ -64,7 +64,7 @@ def ask(look: Look) -> Decision:
 def _ask_anew(look: Look) -> Decision:
     """Put a relaunch to the DRI when something calls for it that they were not asked about yet."""
     record = look.record
-    incident = _incident_to_ask_about(record)
+    incident = incident_to_ask_about(record)
     if incident is None and not record.run.relaunch_wanted_by:
         return Decision()
     plan = look.make_plan(look.seen, record)
@@ -74,7 +74,7 @@ def _ask_anew(look: Look) -> Decision:
     return _put(look, plan, reason, incident, extra=_context_lines(look, incident, plan))
 
 
-def _incident_to_ask_about(record: Record) -> Incident | None:
+def incident_to_ask_about(record: Record) -> Incident | None:
     """Return the recoverable incident that nobody was asked about yet.
 
     Source: manage-hero-run, "Repeated recoverable failures" (escalate instead of blindly relaunching) and "Numerical
@@ -171,6 +171,7 @@ def _say_why_not(look: Look, incident: Incident | None, plan: NoPlan) -> Decisio
         key=f"incident/{number}/no-plan/{why}",
         headline=f"Hero cannot propose a relaunch yet: {plan.reason}",
         severity=Severity.WARNING,
+        evidence=plan.evidence,
         next_=f"{plan.fix}; Hero looks again at the next check",
         asks_dri=not plan.is_unknown,
     )

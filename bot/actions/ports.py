@@ -8,7 +8,10 @@ from bot.model.action import Action, StepName, StepOutcome
 from bot.model.contract import Contract
 from bot.model.job import Job
 from bot.model.plan import Grant, RelaunchPlan, StopPlan
+from bot.model.preflight import PreflightReport
 from bot.model.reading import Reading
+from bot.model.record import Record
+from bot.model.snapshot import Snapshot
 from bot.model.value import JobId, Value
 
 type Fence = Callable[[], Awaitable[None]]
@@ -67,6 +70,14 @@ class Launcher(Protocol):
 
     async def is_submitting(self, contract: Contract) -> bool:
         """Whether a submission begun earlier, perhaps by a Hero that was killed, may still be under way here."""
+        ...
+
+
+class Checklist(Protocol):
+    """The launch checklist, read and judged; see ``bot.preparing``."""
+
+    async def judge(self, contract: Contract, record: Record | None, seen: Snapshot) -> PreflightReport:
+        """Read what a launch of the run needs beside the snapshot, and judge it; the report holds no secrets."""
         ...
 
 

@@ -20,6 +20,8 @@ class NoPlan(Value):
     fix: str
     is_unknown: bool
     """True when something could not be read: it may be possible at the next look, and nothing is concluded."""
+    evidence: tuple[str, ...] = ()
+    """What else stands in the way, one line each with its fix."""
 
 
 def plan_relaunch(

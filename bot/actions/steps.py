@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import assert_never
 
-from bot.actions.ports import Fence, Launcher
+from bot.actions.checklist import with_checklist
+from bot.actions.ports import Checklist, Fence, Launcher
 from bot.actions.relaunch import NoPlan, differences, plan_relaunch
 from bot.actions.restore import NotYet, Restored, WrongRestore, judge_restore
 from bot.actions.stopping import stop_job
@@ -35,6 +36,7 @@ class Steps:
         self,
         *,
         launchers: Mapping[str, Launcher],
+        checklist: Checklist,
         reader: SnapshotReader,
         store: Store,
         clock: Clock,
@@ -45,6 +47,7 @@ class Steps:
 
         Args:
             launchers: by the contract's ``[orchestrator] kind``.
+            checklist: judged once more before anything is done.
             reader: reads the world anew.
             store: for what is on record of the run.
             clock: for times.
@@ -53,6 +56,7 @@ class Steps:
                 made; after one that was cut off at least its deadline, since a request on its way may still arrive.
         """
         self._launchers = launchers
+        self._checklist = checklist
         self._reader = reader
         self._store = store
         self._clock = clock
@@ -108,7 +112,10 @@ class Steps:
         record = await self._store.record(action.run_id)
         instance = record.instance if record else None
         seen = await self._reader.read(contract, instance, record.run.metrics_cursor if record else "")
-        rebuilt = plan_relaunch(contract, seen, instance, self._launcher(contract), self._redactor)
+        judged = await self._checklist.judge(contract, record, seen)
+        rebuilt = with_checklist(
+            plan_relaunch(contract, seen, instance, self._launcher(contract), self._redactor), judged
+        )
         match rebuilt:
             case NoPlan(is_unknown=True, reason=reason):
                 return Waiting(detail=reason)

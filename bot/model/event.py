@@ -6,6 +6,7 @@ from pydantic import AwareDatetime, Field
 
 from bot.model.action import Action
 from bot.model.person import Actor, Standing
+from bot.model.preflight import PreflightReport
 from bot.model.reading import Reading
 from bot.model.snapshot import Snapshot
 from bot.model.value import CheckId, RunId, Value
@@ -97,6 +98,8 @@ class RunChecked(Value):
     judgements: tuple[Judgement, ...]
     memories: dict[CheckId, str] = {}
     """Each check's new memory as JSON."""
+    preparation: PreflightReport | None = None
+    """What the launch checklist says; None when nothing calls for a launch, so that it was not read."""
 
 
 class ActionMoved(Value):

@@ -6,6 +6,7 @@ from files named by ``<key>_file``, never from the TOML itself. A new table is a
 """
 
 from bot.settings.history import HistorySettings
+from bot.settings.launching import LaunchSettings
 from bot.settings.loading import load_settings
 from bot.settings.own import BotSettings, HeartbeatSettings
 from bot.settings.people import GitHubSettings, PersonSettings, SlackSettings
@@ -22,6 +23,7 @@ __all__ = [
     "HistorySettings",
     "IrisSettings",
     "KubernetesSettings",
+    "LaunchSettings",
     "PersonSettings",
     "Section",
     "ServiceSection",

@@ -77,6 +77,10 @@ class GitHubSettings(ServiceSection):
     repository: str | None = Field(default=None, pattern=r"^[^/\s]+/[^/\s]+$", examples=["OWNER/NAME"])
     """``owner/name`` of the repository that holds the runs' issues."""
 
+    source_repository: str | None = Field(default=None, pattern=r"^[^/\s]+/[^/\s]+$", examples=["OWNER/NAME"])
+    """``owner/name`` of the repository that holds the runs' source, where finished runs are sealed with a tag; the one
+    of the issues when it is not given. The token needs ``contents: write`` there."""
+
     base_url: str = "https://api.github.com"
     """Where the REST API is; GitHub Enterprise: https://HOST/api/v3."""
 

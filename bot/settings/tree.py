@@ -7,6 +7,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from bot.model.person import Person
 from bot.model.value import PersonName
 from bot.settings.history import HistorySettings
+from bot.settings.launching import LaunchSettings
 from bot.settings.own import BotSettings, HeartbeatSettings
 from bot.settings.people import GitHubSettings, PersonSettings, SlackSettings
 from bot.settings.services import FinelogSettings, GitSettings, IrisSettings, KubernetesSettings, WandbSettings
@@ -43,6 +44,7 @@ class Settings(BaseSettings):
     wandb: WandbSettings = WandbSettings()
     kubernetes: KubernetesSettings = KubernetesSettings()
     git: GitSettings = GitSettings()
+    launch: LaunchSettings = LaunchSettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     history: HistorySettings = HistorySettings()
     console: bool = False

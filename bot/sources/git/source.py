@@ -70,6 +70,35 @@ class GitSource:
         except TimeoutError:
             return self._late(at)
 
+    async def between(self, contract: Contract, before: str) -> Reading[tuple[str, ...]]:
+        """Return the paths that differ between an earlier source commit of the run and the contract's, sorted."""
+        at = self._clock.now()
+        left = Left(self._clock, self._settings.deadline)
+        try:
+            async with asyncio.timeout((self._settings.deadline + _FENCE).total_seconds()), self._places:
+                seen = await self.checkout(contract, left)
+                old = await self._resolve(contract.model_copy(update={"source_sha": before}), seen.place, left)
+                new = await self._resolve(contract, seen.place, left)
+                fault = next((each for each in (old, new) if isinstance(each, SourceFault)), None)
+                if fault is not None:
+                    return Unknown(reason=Gap.REFUSED, detail=f"{fault.detail}; {fault.fix}", at=at)
+                told = await self._git.run(
+                    seen.place.top,
+                    "diff-tree",
+                    "-r",
+                    "-z",
+                    "--name-status",
+                    "--no-renames",
+                    str(old),
+                    str(new),
+                    left=left,
+                )
+        except TimeoutError:
+            return self._late(at)
+        except ServiceError as error:
+            return unknown_of(error, at)
+        return Known(value=_said(parse_changes(told.stdout_raw)), at=at)
+
     async def patch(self, contract: Contract, redactor: Redactor) -> Reading[Patch]:
         """Write out what counts of the checkout's difference, as it may be kept on record; bounded and scrubbed."""
         at = self._clock.now()

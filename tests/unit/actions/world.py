@@ -20,6 +20,7 @@ from bot.model.contract import Contract
 from bot.model.job import Job, JobState
 from bot.model.plan import Grant, RelaunchPlan, RequestState
 from bot.model.pods import Pod
+from bot.model.preflight import PreflightFinding, PreflightReport
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Decision, Record
 from bot.model.run import Instance
@@ -65,7 +66,10 @@ class Knife:
 
 
 class World:
-    """Jobs, and what was done to them. Implements ``bot.actions.ports.Launcher`` and stands in for the reader."""
+    """Jobs, and what was done to them. Implements ``Launcher`` and ``Checklist`` of ``bot.actions.ports``.
+
+    It stands in for the reader too.
+    """
 
     def __init__(self, clock: FakeClock, knife: Knife) -> None:
         self.clock = clock
@@ -88,6 +92,8 @@ class World:
         """What Kubernetes says of the old job; here it is not configured, unless a test says otherwise."""
         self.on_pods: Callable[[], None] = lambda: None
         self.readings = 0
+        self.findings: tuple[PreflightFinding, ...] = ()
+        """Of the launch checklist."""
         self.cursors: list[str] = []
 
     def live(self) -> None:
@@ -97,6 +103,11 @@ class World:
     def arrive(self, state: JobState = JobState.RUNNING) -> None:
         self.has_new_job = True
         self.found[JOB] = job(state, submitted_at=self.clock.now())
+
+    # Checklist
+
+    async def judge(self, _promised: Contract, _record: Record | None, _seen: Snapshot) -> PreflightReport:
+        return PreflightReport(values=(), findings=self.findings)
 
     # Launcher
 
@@ -222,6 +233,7 @@ class Bench:
         contracts: Any = self
         steps = Steps(
             launchers={"iris": world},
+            checklist=world,
             reader=world,
             store=store,
             clock=self.clock,
