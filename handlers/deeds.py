@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from bot.model.action import Action, ActionState, Done, Refused
+from bot.model.plan import SealPlan
 from bot.model.record import Record, Telling
 from bot.model.run import Run
 from bot.model.update import UpdateKind
@@ -31,7 +32,10 @@ def deed_news(
         telling = _uncertain(record, action, context, at)
     else:
         return None, ()
-    return record.run.model_copy(update={"last_told_at": at}), (telling,)
+    update: dict[str, object] = {"last_told_at": at}
+    if isinstance(action.plan, SealPlan) and action.state is ActionState.DONE:
+        update["seal"] = action.plan.tag
+    return record.run.model_copy(update=update), (telling,)
 
 
 def _done(record: Record, action: Action, context: Context, at: datetime) -> Telling:

@@ -90,7 +90,7 @@ def plan_lines(plan: Plan) -> tuple[str, ...]:
                 f"{'size unknown' if each.size_bytes is None else say_bytes(each.size_bytes)})"
                 for each in plan.removals
             )
-            return (*removed, *(f"keep: {line}" for line in plan.kept), digest)
+            return (*removed, "everything else: stays", digest)
         case SealPlan():
             return (
                 f"tag: {plan.tag} in {plan.repository}",

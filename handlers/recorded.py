@@ -22,6 +22,7 @@ from bot.model.chronicle import (
     MilestoneReached,
     Recovered,
     RetentionChanged,
+    Sealed,
     StepEnded,
     TrackerSeen,
     canonical,
@@ -29,7 +30,7 @@ from bot.model.chronicle import (
 from bot.model.contract import RunKind
 from bot.model.delivery import ChannelName
 from bot.model.incident import Incident
-from bot.model.plan import RelaunchPlan, RequestState
+from bot.model.plan import RelaunchPlan, RequestState, SealPlan
 from bot.model.reading import Known
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import Run, RunState
@@ -170,6 +171,13 @@ def _actions(before: Record, decision: Decision) -> Iterator[Happening]:
                 from_step=resumed.step if resumed else None,
                 detail=action.noted,
             )
+            if isinstance(plan, SealPlan) and action.state is ActionState.DONE:
+                yield Sealed(
+                    tag=plan.tag,
+                    final_step=plan.final_step,
+                    checkpoint=plan.checkpoint.path,
+                    evidence=tuple(plan.message.splitlines()),
+                )
 
 
 def _steps(earlier: Action | None, action: Action) -> Iterator[Happening]:

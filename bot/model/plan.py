@@ -97,8 +97,8 @@ class CleanUpPlan(PlanBase):
     kind: Literal["cleanup"] = "cleanup"
     removals: tuple[PlannedRemoval, ...] = Field(min_length=1)
     """By step ascending."""
-    kept: tuple[str, ...]
-    """What stays and why, one line each: the newest, the final one, what launches and recoveries read, milestones."""
+    keep: int | None = None
+    """How many of the newest stay, when that was asked for; at least what the contract says stays in any case."""
 
 
 class SealPlan(PlanBase):

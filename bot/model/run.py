@@ -94,6 +94,8 @@ class Run(Value):
     milestone_step: int | None = None
     """The last milestone that was told."""
     blocked_reason: str = ""
+    seal: str = ""
+    """The tag that says that the run is finished and all of it is in its place; empty before that."""
     is_paused: bool = False
     errands: tuple[Errand, ...] = ()
     """What was asked for by command and is to be looked into after the next check."""

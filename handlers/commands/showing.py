@@ -26,6 +26,8 @@ def status(question: Question, words: tuple[str, ...]) -> Answered:
     ]
     lines.append(f"monitor: {_say_freshness(record, context, question.at)}")
     lines.extend(_say_incidents(record))
+    if record.run.seal:
+        lines.append(f"sealed: {record.run.seal}")
     asked = record.open_request
     if asked is not None:
         lines.append(f"{asked.name} waits for {asked.dri} until {say_time(asked.expires_at, question.timezone)}")

@@ -196,6 +196,27 @@ class FakeGitHub:
         with self._changed:
             self.access.revoke(value)
 
+    def push(self, sha: str) -> None:
+        """Let the repository have a commit."""
+        with self._changed:
+            self._world.commits.add(sha)
+
+    def tag(self, name: str, sha: str) -> None:
+        """Create a lightweight tag by hand."""
+        with self._changed:
+            self._world.refs[f"refs/tags/{name}"] = sha
+
+    @property
+    def tags(self) -> dict[str, tuple[str, str]]:
+        """Every tag by its name, with its commit and its message (empty for a lightweight one)."""
+        with self._changed:
+            found = {name.removeprefix("refs/tags/"): sha for name, sha in self._world.refs.items()}
+            objects = self._world.tag_objects
+            return {
+                name: (objects[sha]["commit"], objects[sha]["message"]) if sha in objects else (sha, "")
+                for name, sha in found.items()
+            }
+
     def open_issue(
         self,
         title: str,

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Any, assert_never
 from urllib.parse import parse_qsl, urlsplit
 
+import tests.fakes.github_git  # noqa: F401 - registers its endpoints
 from tests.fakes.github_access import Access, RateLimits, primary_limit, secondary_limit
 from tests.fakes.github_api import Api
 from tests.fakes.github_exchange import Answer, Ask, Caller, RefusedError, UnknownRouteError

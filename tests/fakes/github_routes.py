@@ -42,7 +42,8 @@ def answer(api: Api, ask: Ask) -> Answer:
     raise UnknownRouteError
 
 
-def _route(verb: str, path: str) -> Callable[[Handler], Handler]:
+def route(verb: str, path: str) -> Callable[[Handler], Handler]:
+    """Register the endpoint that a function answers; ``REPO`` in the path stands for the repository's own."""
     pattern = re.compile(path.replace("REPO", r"/repos/[^/]+/[^/]+"))
 
     def register(handler: Handler) -> Handler:
@@ -52,14 +53,14 @@ def _route(verb: str, path: str) -> Callable[[Handler], Handler]:
     return register
 
 
-@_route("GET", "/user")
+@route("GET", "/user")
 def _get_user(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     if ask.caller.by_app:
         raise RefusedError(403, "Resource not accessible by integration")
     return Answer(200, api.views(ask).user(api.world.user(ask.caller.login)))
 
 
-@_route("GET", "/users/([^/]+)")
+@route("GET", "/users/([^/]+)")
 def _get_users(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     user = api.world.users.get(groups[0].lower())
     if user is None:
@@ -67,24 +68,24 @@ def _get_users(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return Answer(200, api.views(ask).user(user))
 
 
-@_route("GET", "/app")
+@route("GET", "/app")
 def _get_app(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     return Answer(200, api.views(ask).app())
 
 
-@_route("GET", "REPO/installation")
+@route("GET", "REPO/installation")
 def _get_repo_installation(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     return Answer(200, api.views(ask).installation())
 
 
-@_route("GET", r"/app/installations/(\d+)")
+@route("GET", r"/app/installations/(\d+)")
 def _get_installation(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     if int(groups[0]) != INSTALLATION_ID:
         raise missing()
     return Answer(200, api.views(ask).installation())
 
 
-@_route("POST", r"/app/installations/(\d+)/access_tokens")
+@route("POST", r"/app/installations/(\d+)/access_tokens")
 def _post_access_token(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     if int(groups[0]) != INSTALLATION_ID:
         raise missing()
@@ -93,13 +94,13 @@ def _post_access_token(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return Answer(201, api.access.issue_installation_token("read" if read_only else "write"))
 
 
-@_route("GET", "REPO")
+@route("GET", "REPO")
 def _get_repository(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     permission = api.world.permission(ask.caller.login)
     return Answer(200, api.views(ask).repository(permission, by_app=ask.caller.by_app))
 
 
-@_route("GET", "REPO/collaborators/([^/]+)/permission")
+@route("GET", "REPO/collaborators/([^/]+)/permission")
 def _get_permission(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     if not ask.caller.by_app and api.rank(ask) < RANKS.index("write"):
         raise RefusedError(403, "Must have push access to view collaborator permission.")
@@ -111,7 +112,7 @@ def _get_permission(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return Answer(200, {"permission": LEGACY.get(permission, permission), "role_name": permission, "user": view})
 
 
-@_route("GET", "REPO/issues")
+@route("GET", "REPO/issues")
 def _list_issues(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     query, oldest = ask.query, since(ask)
     wanted = {name.lower() for name in query.get("labels", "").split(",") if name}
@@ -134,7 +135,7 @@ def _list_issues(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     return api.paged(ask, [views.issue(issue) for issue in found])
 
 
-@_route("POST", "REPO/issues")
+@route("POST", "REPO/issues")
 def _create_issue(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     ask.caller.refuse_without_issues_write()
     title = checked_title(ask.text("title"))
@@ -163,12 +164,12 @@ def _check_assignees(api: Api, logins: tuple[str, ...]) -> None:
             raise invalid("Issue", "assignees", "invalid")
 
 
-@_route("GET", r"REPO/issues/(\d+)")
+@route("GET", r"REPO/issues/(\d+)")
 def _get_issue(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return Answer(200, api.views(ask).issue(api.issue(groups[0])))
 
 
-@_route("PATCH", r"REPO/issues/(\d+)")
+@route("PATCH", r"REPO/issues/(\d+)")
 def _edit_issue(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     ask.caller.refuse_without_issues_write()
     issue = api.issue(groups[0])
@@ -201,7 +202,7 @@ def _require_author_or_triage(api: Api, ask: Ask, author: str) -> None:
         raise RefusedError(403, "Must have admin rights to Repository.")
 
 
-@_route("GET", r"REPO/issues/(\d+)/comments")
+@route("GET", r"REPO/issues/(\d+)/comments")
 def _list_comments(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     oldest = since(ask)
     found = [c for c in api.listed(api.world.comments_of(api.issue(groups[0]).number)) if c.updated_at >= oldest]
@@ -209,7 +210,7 @@ def _list_comments(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return api.paged(ask, [views.comment(comment) for comment in found])
 
 
-@_route("POST", r"REPO/issues/(\d+)/comments")
+@route("POST", r"REPO/issues/(\d+)/comments")
 def _create_comment(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     ask.caller.refuse_without_issues_write()
     issue = api.issue(groups[0])
@@ -228,7 +229,7 @@ def _create_comment(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return Answer(201, view, {"Location": view["url"]})
 
 
-@_route("GET", "REPO/issues/comments")
+@route("GET", "REPO/issues/comments")
 def _list_all_comments(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     """All issues' comments. `direction` is ignored without `sort`."""
     oldest = since(ask)
@@ -243,12 +244,12 @@ def _list_all_comments(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     return api.paged(ask, [views.comment(comment) for comment in found])
 
 
-@_route("GET", r"REPO/issues/comments/(\d+)")
+@route("GET", r"REPO/issues/comments/(\d+)")
 def _get_comment(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return Answer(200, api.views(ask).comment(api.comment(groups[0])))
 
 
-@_route("PATCH", r"REPO/issues/comments/(\d+)")
+@route("PATCH", r"REPO/issues/comments/(\d+)")
 def _edit_comment(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     ask.caller.refuse_without_issues_write()
     comment = api.comment(groups[0])
@@ -257,7 +258,7 @@ def _edit_comment(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return Answer(200, api.views(ask).comment(edited))
 
 
-@_route("DELETE", r"REPO/issues/comments/(\d+)")
+@route("DELETE", r"REPO/issues/comments/(\d+)")
 def _delete_comment(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     ask.caller.refuse_without_issues_write()
     comment = api.comment(groups[0])
@@ -266,7 +267,7 @@ def _delete_comment(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return Answer(204)
 
 
-@_route("POST", r"REPO/issues/comments/(\d+)/reactions")
+@route("POST", r"REPO/issues/comments/(\d+)/reactions")
 def _react(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     ask.caller.refuse_without_issues_write()
     comment, content = api.comment(groups[0]), ask.text("content")
@@ -285,13 +286,13 @@ def _react(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return Answer(200 if already else 201, view)
 
 
-@_route("GET", "REPO/labels")
+@route("GET", "REPO/labels")
 def _list_labels(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     views = api.views(ask)
     return api.paged(ask, [views.label(name) for name in api.world.labels.values()])
 
 
-@_route("POST", "REPO/labels")
+@route("POST", "REPO/labels")
 def _create_label(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     _require_triage(api, ask)
     name = label_names([ask.text("name")])[0]
@@ -301,7 +302,7 @@ def _create_label(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     return Answer(201, api.views(ask).label(name))
 
 
-@_route("GET", "REPO/labels/([^/]+)")
+@route("GET", "REPO/labels/([^/]+)")
 def _get_label(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     name = api.world.labels.get(groups[0].lower())
     if name is None:
@@ -309,24 +310,24 @@ def _get_label(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return Answer(200, api.views(ask).label(name))
 
 
-@_route("GET", r"REPO/issues/(\d+)/labels")
+@route("GET", r"REPO/issues/(\d+)/labels")
 def _list_issue_labels(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     views = api.views(ask)
     return api.paged(ask, [views.label(name) for name in api.issue(groups[0]).labels])
 
 
-@_route("POST", r"REPO/issues/(\d+)/labels")
+@route("POST", r"REPO/issues/(\d+)/labels")
 def _add_labels(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     issue = api.issue(groups[0])
     return _set_labels(api, ask, issue, tuple(dict.fromkeys((*issue.labels, *label_names(ask.body)))))
 
 
-@_route("PUT", r"REPO/issues/(\d+)/labels")
+@route("PUT", r"REPO/issues/(\d+)/labels")
 def _replace_labels(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     return _set_labels(api, ask, api.issue(groups[0]), label_names(ask.body))
 
 
-@_route("DELETE", r"REPO/issues/(\d+)/labels/([^/]+)")
+@route("DELETE", r"REPO/issues/(\d+)/labels/([^/]+)")
 def _remove_label(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     issue = api.issue(groups[0])
     kept = tuple(name for name in issue.labels if name.lower() != groups[1].lower())

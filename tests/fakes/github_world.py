@@ -73,6 +73,12 @@ class World:
         self.issues: dict[int, Issue] = {}
         self.comments: dict[int, Comment] = {}
         self.labels: dict[str, str] = {}
+        self.commits: set[str] = set()
+        """SHAs that were pushed."""
+        self.tag_objects: dict[str, dict[str, str]] = {}
+        """By their own SHA: name, message and commit."""
+        self.refs: dict[str, str] = {}
+        """``refs/tags/NAME`` to the SHA of a commit or of a tag's object."""
         self._now = now
         # Both kinds of id have outgrown 32 bits on github.com; a client with an int column must break here.
         self._comment_ids = itertools.count(2**31 + 1_207, 3)

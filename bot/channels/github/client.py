@@ -246,6 +246,19 @@ class GitHubClient:
                 return None
             raise
 
+    async def read[R](self, ask: Callable[[Repository], R]) -> R:
+        """Ask something else of the repository, as every question here is asked."""
+        return await self._reader.call(lambda github: ask(self._repository(github)))
+
+    async def write[R](self, ask: Callable[[Repository, Callable[[], None]], R]) -> R:
+        """Write something else, at the pace of all writes.
+
+        Args:
+            ask: calls the function that it is handed right before each write.
+        """
+        gate = _Gate()
+        return await self._write(lambda github: ask(self._repository(github), gate.enter), gate)
+
     def renew(self) -> None:
         """Take the token anew, e.g. after it was refused."""
         self._reader.drop()

@@ -1,5 +1,7 @@
 """What GitHub says of an account now: whether its word can count in this repository."""
 
+from datetime import datetime
+
 from bot.channels.github.client import GitHubClient
 from bot.channels.github.errors import BadTokenError, DeniedError
 from bot.clock import Clock
@@ -17,7 +19,7 @@ async def ask_standing(client: GitHubClient, actor: Actor, clock: Clock) -> Read
     try:
         standing = await _ask(client, actor)
     except ServiceError as error:
-        return Unknown(reason=_gap_of(error), detail=str(error)[:2000], at=at)
+        return unknown_of(error, at)
     return Known(value=standing, at=at)
 
 
@@ -33,6 +35,11 @@ async def _ask(client: GitHubClient, actor: Actor) -> Standing:
         return Standing(is_member=False, is_bot=is_bot, detail=f"{actor.login} is suspended")
     permission = await client.ask_permission(account.login)
     return Standing(is_member=permission in _MEMBER, is_bot=is_bot, detail=f"{permission} on {client.repository}")
+
+
+def unknown_of(error: ServiceError, at: datetime) -> Unknown:
+    """Return the reading that says why GitHub gave no answer."""
+    return Unknown(reason=_gap_of(error), detail=str(error)[:2000], at=at)
 
 
 def _gap_of(error: ServiceError) -> Gap:

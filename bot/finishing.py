@@ -1,0 +1,56 @@
+"""Builds what belongs to the end of a run: the clean-up of checkpoints, and the seal."""
+
+from contextlib import AsyncExitStack
+from datetime import timedelta
+
+from bot.actions.cleanup import CleanUp
+from bot.actions.sealing import Seal
+from bot.channels.github.tags import GitHubTagger
+from bot.clock import Clock
+from bot.contracts import BadContract, Contracts
+from bot.model.contract import Contract
+from bot.redaction import Redactor
+from bot.settings import Settings
+from bot.sources.checkpoints import CheckpointReader
+from bot.sources.exports import ExportReader
+from bot.sources.snapshots import SnapshotReader
+from bot.store.store import Store
+from bot.written import RecordReader
+
+_DELETION = timedelta(minutes=10)
+"""One directory of a large checkpoint has tens of thousands of objects."""
+
+
+def build_cleanup(contracts: Contracts, store: Store, clock: Clock) -> CleanUp:
+    """Build the clean-up; what any run's contract starts from is protected."""
+
+    def every() -> tuple[Contract, ...]:
+        loaded = (contracts.load(run_id) for run_id in contracts.run_ids())
+        return tuple(each for each in loaded if not isinstance(each, BadContract))
+
+    return CleanUp(checkpoints=CheckpointReader(clock), contracts=every, store=store, clock=clock, deadline=_DELETION)
+
+
+def build_seal(
+    settings: Settings,
+    stack: AsyncExitStack,
+    *,
+    reader: SnapshotReader,
+    store: Store,
+    clock: Clock,
+    redactor: Redactor,
+) -> Seal | None:
+    """Build the seal, to be closed with ``stack``; None without GitHub, where the tag is created."""
+    if settings.github.token is None:
+        return None
+    tagger = GitHubTagger(settings.github, clock)
+    stack.push_async_callback(tagger.close)
+    return Seal(
+        reader=reader,
+        tagger=tagger,
+        exported=ExportReader(clock).exported_bytes,
+        is_written=RecordReader(store, clock, has_issues=True).is_written,
+        store=store,
+        clock=clock,
+        redactor=redactor,
+    )

@@ -1,0 +1,55 @@
+"""Whether a run's record is whole and stands in its issue: the last thing that a seal asks about."""
+
+from bot.clock import Clock
+from bot.errors import StoreError
+from bot.model.chronicle import Completed, Entry, Written, find_fault, written_under
+from bot.model.contract import Contract, RunKind
+from bot.model.delivery import ChannelName
+from bot.model.reading import Gap, Known, Reading, Unknown
+from bot.store.store import Store
+
+
+class RecordReader:
+    """Compares the record with what was last written of it."""
+
+    def __init__(self, store: Store, clock: Clock, *, has_issues: bool) -> None:
+        """Take the store; ``has_issues`` is whether records are kept in issues at all."""
+        self._store = store
+        self._clock = clock
+        self._has_issues = has_issues
+
+    async def is_written(self, contract: Contract) -> Reading[bool]:
+        """Return whether the record is whole and its issue shows it up to the run's completion."""
+        at = self._clock.now()
+        try:
+            entries = await self._store.chronicle(contract.run_id)
+            if find_fault(contract.run_id, entries) is not None:
+                return Known(value=False, at=at)
+            if not self._has_issue(contract):
+                return Known(value=True, at=at)
+            written = await self._written(contract)
+        except StoreError as error:
+            return Unknown(reason=Gap.BROKEN, detail=str(error)[:500], at=at)
+        return Known(value=written is not None and written.count >= _completed_at(entries), at=at)
+
+    def _has_issue(self, contract: Contract) -> bool:
+        """A bounded diagnostic has no record in an issue, unless its contract names one."""
+        is_kept = contract.effective_kind is RunKind.PRODUCTION or contract.channels.github_issue is not None
+        return self._has_issues and is_kept
+
+    async def _written(self, contract: Contract) -> Written | None:
+        issue = contract.channels.github_issue
+        if issue is None:
+            record = await self._store.record(contract.run_id)
+            thread = record.posted_at(ChannelName.GITHUB, "thread") if record else None
+            if thread is None or not thread.message_id.isdecimal():
+                return None
+            issue = int(thread.message_id)
+        stored = await self._store.cursor(written_under(contract.run_id, issue))
+        return Written.model_validate_json(stored) if stored else None
+
+
+def _completed_at(entries: tuple[Entry, ...]) -> int:
+    """Return how many entries there were when the run was completed; all of them when it was not."""
+    places = (place for place, entry in enumerate(entries, start=1) if isinstance(entry.happening, Completed))
+    return max(places, default=len(entries))
