@@ -22,6 +22,7 @@ from checks.page import checks_page
 from checks.progress import STALLED
 from checks.thresholds import NoMemory, NoThresholds, Thresholds
 from tests.fakes.clock import START
+from tests.fakes.launched import config, tree, with_config
 from tests.fakes.snapshots import (
     JOB,
     attempt,
@@ -48,6 +49,12 @@ LOGS = (
     "Saving checkpoint at step 800\nSaved checkpoint to gs://b/step-800 for step 800\nOwnerDiedError: gone",
     "slurmstepd: error: *** JOB 4242 CANCELLED DUE TO PREEMPTION ***",
     "Traceback (most recent call last):\n  File \"/app/a.py\", line 3, in f\nKeyError: 'x'",
+)
+CONFIGS = (
+    None,
+    config(),
+    config(tree(trainer__seed=7, trainer__num_train_steps=9_000, trainer__progress_watchdog__step_timeout="3h")),
+    config({"output_path": "gs://elsewhere/out", "num_train_steps": -1}),
 )
 
 steps = st.integers(0, 30).map(lambda i: i * 400)
@@ -85,7 +92,7 @@ def snapshots(draw: st.DrawFn, minute: int) -> Snapshot:
     at = later(minute)
     logged = draw(st.lists(st.tuples(steps, values, st.booleans()), max_size=4))
     saved = draw(st.lists(st.tuples(steps, st.booleans(), st.booleans()), max_size=3))
-    return snapshot(
+    seen = snapshot(
         at,
         launch=draw(st.sampled_from((None, instance(from_step=800), instance(ended_at=START)))),
         jobs=draw(jobs()),
@@ -101,6 +108,8 @@ def snapshots(draw: st.DrawFn, minute: int) -> Snapshot:
             for s, complete, timed in saved
         ],
     )
+    launched = draw(st.sampled_from(CONFIGS))
+    return seen if launched is None else with_config(seen, launched)
 
 
 @st.composite
