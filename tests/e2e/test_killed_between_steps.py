@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from bot.model.chronicle import ActionEnded, Asked, Decided, Entry, Launched, StepEnded, find_fault
+from bot.model.value import RunId
 from tests.e2e.hero import PROGRAM
 from tests.e2e.scene import CHANNEL, DRI, RESUMED_FROM, Scene
 from tests.fakes.iris_cluster import IrisCluster
@@ -145,3 +147,21 @@ def _assert_one_new_life(scene: Scene) -> None:
     assert scene.github.mistakes == ()
     headlines = [post.shown.splitlines()[0] for post in scene.posts]
     assert len(headlines) == len(set(headlines))
+    _assert_whole_record(scene)
+
+
+def _assert_whole_record(scene: Scene) -> None:
+    """Whatever moment Hero died in, each thing is on the run's record once, and the chain holds."""
+    names = ("run_id", "seq", "at", "kind", "payload", "prev", "hash")
+    rows = scene.ask_database(f"SELECT {', '.join(names)} FROM chronicle ORDER BY seq")
+    entries = [Entry.model_validate(dict(zip(names, row, strict=True))) for row in rows]
+    happened = [each.happening for each in entries]
+    steps = [each.step for each in happened if isinstance(each, StepEnded)]
+
+    assert find_fault(RunId(scene.run_id), entries) is None
+    assert [each.is_by_hero for each in happened if isinstance(each, Launched)] == [False, True]
+    assert sum(isinstance(each, Asked) for each in happened) == 1
+    assert [each.outcome for each in happened if isinstance(each, Decided)] == ["granted"]
+    assert [each.outcome for each in happened if isinstance(each, ActionEnded)] == ["done"]
+    assert steps == list(dict.fromkeys(steps)), "no step's outcome is there twice"
+    assert "submit" in steps
