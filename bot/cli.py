@@ -29,7 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_WITH_CONFIG = ("run", "status", "runs", "log", "doctor", "explain", "export-state", "import-state")
+_WITH_CONFIG = ("run", "status", "runs", "log", "doctor", "explain", "plan", "export-state", "import-state")
 _CONFIG_HELP = "The configuration file; HERO_CONFIG names it too. Default: ./hero.toml."
 Config = Annotated[Path | None, typer.Option("--config", help=_CONFIG_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -240,6 +240,23 @@ def explain(  # noqa: PLR0917 - the options of a command
         from bot.commands.explain import explain as explain_run
 
         explain_run(config, run, check=check, at=at, as_json=as_json)
+
+    _end(context, call)
+
+
+@app.command()
+def plan(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN.toml", help="A contract's file, or a run's id.")],
+    config: Config = None,
+    as_json: Json = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Go through the launch checklist, and say what a launch would do. Changes nothing."""
+
+    def call() -> int:
+        from bot.commands.plan import show_plan
+
+        return show_plan(config, run, as_json=as_json)
 
     _end(context, call)
 

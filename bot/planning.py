@@ -25,8 +25,8 @@ class Planned(Value):
     """What would be done, and what stands in its way."""
 
     report: PreflightReport
-    plan: RelaunchPlan | None
-    """None when none can be made, or when it would be refused."""
+    digest: str | None
+    """Of the plan; None when none can be made, or when it would be refused."""
     command: tuple[str, ...]
     """Scrubbed; as the contract has it when nothing can be planned."""
 
@@ -54,7 +54,7 @@ async def plan_run(
     if isinstance(bare, NoPlan):
         report = _with_plan_finding(report, bare, redactor)
     plan = with_checklist(bare, report) if isinstance(bare, RelaunchPlan) else None
-    return Planned(report=report, plan=plan if isinstance(plan, RelaunchPlan) else None, command=command)
+    return Planned(report=report, digest=plan.digest if isinstance(plan, RelaunchPlan) else None, command=command)
 
 
 def _with_plan_finding(report: PreflightReport, none: NoPlan, redactor: Redactor) -> PreflightReport:
@@ -97,7 +97,7 @@ class PlanPreparer:
         asks = f"`/hero {verb} {contract.run_id}` puts it to {contract.dri}"
         mended = f"mend what is marked with ✗ or ?, then `/hero plan {contract.run_id}` looks again"
         is_ready = found.report.decision is not Decision.BLOCKED
-        digest = (f"digest: {found.plan.digest[:12]}",) if found.plan else ()
+        digest = (f"digest: {found.digest[:12]}",) if found.digest else ()
         return Answer(
             headline=f"a {verb} of {contract.run_id}: {decision_words(found.report)}",
             lines=(*finding_lines(found.report), *value_lines(found.report), *digest),

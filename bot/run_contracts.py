@@ -8,6 +8,13 @@ from checks import CHECKS
 from checks.check import threshold_problems
 
 
-def contracts_of(settings: Settings) -> Contracts:
-    """Return the contracts' directory, as the running bot and every command sees it."""
-    return Contracts(settings.bot.runs, frozenset(settings.people), (partial(threshold_problems, CHECKS),))
+def contracts_of(settings: Settings, *, knows_people: bool = True) -> Contracts:
+    """Return the contracts' directory, as the running bot and every command sees it.
+
+    Args:
+        settings: the whole tree.
+        knows_people: whether a name that is not in ``[people]`` makes a contract unusable; the launch checklist says
+            so itself.
+    """
+    people = frozenset(settings.people) if knows_people else None
+    return Contracts(settings.bot.runs, people, (partial(threshold_problems, CHECKS),))

@@ -140,6 +140,7 @@ class PreflightValue(Value):
     """One value of the launch, printed before it."""
 
     name: str
+    """The contract's field where there is one, e.g. ``output_root`` or ``tracker.id``; else a word of the item's."""
     value: str
     """In words, secrets scrubbed; ``none`` and ``not stated`` are written out."""
     basis: Basis

@@ -28,6 +28,17 @@ def finding_lines(report: PreflightReport) -> tuple[str, ...]:
     return tuple(f"{_SIGNS[each.weight]} {each.check}: {say_finding(each)}" for each in ordered)
 
 
+def finding_sign(finding: PreflightFinding) -> str:
+    """``✗``, ``?``, ``!`` or ``·``."""
+    return _SIGNS[finding.weight]
+
+
+def sign_of(findings: tuple[PreflightFinding, ...]) -> str:
+    """Return the gravest sign of one item's findings; ``✓`` when nothing but a note was found."""
+    grave = [each.weight for each in findings if each.weight is not Weight.NOTE]
+    return _SIGNS[min(grave, key=_ORDER.index)] if grave else "✓"
+
+
 def say_finding(finding: PreflightFinding) -> str:
     """Return what is wrong, and the fix."""
     return f"{finding.message}; fix: {finding.fix}"

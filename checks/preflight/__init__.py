@@ -3,6 +3,7 @@
 from checks.preflight.bundle import BUNDLE
 from checks.preflight.code import CODE
 from checks.preflight.command import COMMAND
+from checks.preflight.credentials import CREDENTIALS
 from checks.preflight.hardware import HARDWARE
 from checks.preflight.identity import IDENTITY
 from checks.preflight.item import Item
@@ -15,6 +16,7 @@ ITEMS: tuple[Item, ...] = (
     KIND,
     PEOPLE,
     COMMAND,
+    CREDENTIALS,
     HARDWARE,
     CODE,
     BUNDLE,

@@ -43,11 +43,11 @@ def _values_of_tree(state: CodeState) -> tuple[PreflightValue, ...]:
     tree = (
         f"{count} path{'' if count == 1 else 's'} changed that count{'s' if count == 1 else ''}" if count else "clean"
     )
-    lies = stated("work tree", tree, Basis.MEASURED)
-    branch = stated("checked out", f"{state.head} ({state.branch or 'no branch'})", Basis.MEASURED)
+    lies = stated("work_tree", tree, Basis.MEASURED)
+    branch = stated("checked_out", f"{state.head} ({state.branch or 'no branch'})", Basis.MEASURED)
     if not state.patch_sha256:
         return (branch, lies)
-    return (branch, lies, stated("patch", f"SHA-256 {state.patch_sha256}", Basis.MEASURED))
+    return (branch, lies, stated("patch_sha256", state.patch_sha256, Basis.MEASURED))
 
 
 def _without_commit(prepared: Preparation) -> Iterator[PreflightFinding]:

@@ -2,7 +2,6 @@
 
 import shlex
 
-from bot.model.contract import Basis
 from bot.model.preflight import Preparation, Weight
 from bot.model.value import CheckId
 from checks.preflight.item import Item, Told, stated
@@ -15,8 +14,7 @@ def judge(prepared: Preparation) -> Told:
     values = (
         stated("command", shlex.join(prepared.command), contract.basis_of("command")),
         stated("environment", ", ".join(sorted(contract.environment)) or "none", contract.basis_of("environment")),
-        stated("directory", contract.checkout, contract.basis_of("checkout")),
-        stated("job", prepared.planned_job, Basis.INFERRED),
+        stated("checkout", contract.checkout, contract.basis_of("checkout")),
     )
     findings = tuple(
         COMMAND.finding(Weight.BLOCKS, f"the command may not be submitted: {problem}", f"mend `command` in {file}")

@@ -17,14 +17,14 @@ _ROOTS = ("output_root", "resume_root", "export_root", "traces_root", "session_r
 def judge(prepared: Preparation) -> Told:
     """Print the identities and refuse one that another run has."""
     contract = prepared.contract
-    values = [stated("run id", contract.run_id), stated("planned job", prepared.planned_job, Basis.INFERRED)]
+    values = [stated("run_id", contract.run_id), stated("job_id", prepared.planned_job, Basis.INFERRED)]
     values += [
         stated(name, value, contract.basis_of(name))
         for name in _ROOTS
         if (value := getattr(contract, name)) is not None
     ]
     roots_basis = contract.basis_of("checkpoint_roots") if contract.checkpoint_roots else Basis.INFERRED
-    values.append(stated("checkpoint roots", ", ".join(contract.roots), roots_basis))
+    values.append(stated("checkpoint_roots", ", ".join(contract.roots), roots_basis))
     findings = (*_of_job(prepared), *(each for other in prepared.others for each in _of_other(prepared, other)))
     return Told(values=tuple(values), findings=findings)
 

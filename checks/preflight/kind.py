@@ -48,7 +48,7 @@ def judge(prepared: Preparation) -> Told:
     found = kind_of(contract)
     values = [stated("kind", f"{found.kind} ({found.reason})", found.basis)]
     if flops := flops_of(contract):
-        values.append(stated("model FLOPs", f"{flops[0]:.3g}", flops[1]))
+        values.append(stated("model_flops", f"{flops[0]:.3g}", flops[1]))
     return Told(values=tuple(values), findings=(*_size(prepared), *_bounds(prepared, found)))
 
 

@@ -13,9 +13,9 @@ def judge(prepared: Preparation) -> Told:
     contract = prepared.contract
     owner = contract.owner or contract.dri
     values = (
-        stated("DRI", _with_channels(prepared, contract.dri), contract.basis_of("dri")),
+        stated("dri", _with_channels(prepared, contract.dri), contract.basis_of("dri")),
         stated("deputies", ", ".join(contract.deputies) or "none", contract.basis_of("deputies")),
-        stated("monitoring owner", owner, contract.basis_of("owner") if contract.owner else Basis.INFERRED),
+        stated("owner", owner, contract.basis_of("owner") if contract.owner else Basis.INFERRED),
     )
     return Told(values=values, findings=tuple(_findings(prepared)))
 

@@ -18,14 +18,14 @@ _OFF = "disabled"
 def judge(prepared: Preparation) -> Told:
     """Print the tracker's identity and refuse one that would mix two runs' metrics, or that cannot work."""
     contract, tracker = prepared.contract, prepared.contract.tracker
-    values = [stated("tracker mode", tracker.mode, contract.basis_of("tracker.mode"))]
+    values = [stated("tracker.mode", tracker.mode, contract.basis_of("tracker.mode"))]
     if tracker.mode != _OFF:
         where = "/".join((tracker.entity or "(the key's own)", tracker.project or "(not stated)"))
         values += [
-            stated("tracker project", where, contract.basis_of("tracker.project")),
-            stated("tracker id", tracker.id, contract.basis_of("tracker.id")),
-            stated("tracker name", tracker.name, contract.basis_of("tracker.name")),
-            stated("tracker resume", tracker.resume, contract.basis_of("tracker.resume")),
+            stated("tracker.project", where, contract.basis_of("tracker.project")),
+            stated("tracker.id", tracker.id, contract.basis_of("tracker.id")),
+            stated("tracker.name", tracker.name, contract.basis_of("tracker.name")),
+            stated("tracker.resume", tracker.resume, contract.basis_of("tracker.resume")),
         ]
     return Told(values=tuple(values), findings=tuple(_findings(prepared)))
 

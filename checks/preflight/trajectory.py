@@ -111,7 +111,7 @@ def judge(prepared: Preparation) -> Told:
         return Told()
     proposal = propose(None, changed_paths(prepared), thresholds_of(LINEAGE, prepared.contract).rules)
     return Told(
-        values=(stated("run id of the relaunch", f"{proposal.run}: {proposal.reason}", Basis.INFERRED),),
+        values=(stated("same_run", f"{proposal.run}: {proposal.reason}", Basis.INFERRED),),
         findings=tuple(_findings(prepared, proposal)),
     )
 
