@@ -54,6 +54,10 @@ class Location(Value):
     """Where its bucket is; empty for a file system, or when the service does not say."""
     expires_days: int | None = None
     """The shortest lifecycle rule that deletes what lies there; None when none does, or the service does not say."""
+    is_told: bool = False
+    """Whether the service told its bucket's region and lifecycle rules; to read them is a permission of its own."""
+    has_bucket: bool = True
+    """Whether there is such a bucket at all."""
 
 
 class StepCount(Value):
