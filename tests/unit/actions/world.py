@@ -10,15 +10,16 @@ from typing import Any
 from sqlalchemy import event
 
 from bot.actions.executor import Executor
-from bot.actions.ports import Fence, Submission, Unlaunchable
+from bot.actions.ports import Fence, StepTaker, Submission, Unlaunchable
 from bot.actions.relaunch import plan_relaunch
 from bot.actions.steps import Steps
+from bot.actions.stopping import StopSteps
 from bot.contracts import BadContract
 from bot.errors import StoreError
 from bot.model.action import Action, ActionState, Done, Refused, StepName, StepOutcome, Uncertain
 from bot.model.contract import Contract
 from bot.model.job import Job, JobState
-from bot.model.plan import Grant, RelaunchPlan, RequestState
+from bot.model.plan import Grant, Plan, RelaunchPlan, RequestState, StopPlan
 from bot.model.pods import Pod
 from bot.model.preflight import PreflightFinding, PreflightReport
 from bot.model.reading import Gap, Known, Reading, Unknown
@@ -132,7 +133,7 @@ class World:
         self.knife.pass_by("after a question")
         return answer
 
-    async def stop(self, _promised: Contract, plan: RelaunchPlan, grant: Grant) -> StepOutcome:
+    async def stop(self, _promised: Contract, plan: RelaunchPlan | StopPlan, grant: Grant) -> StepOutcome:
         self.knife.pass_by("before the stop")
         assert plan.stop is not None
         assert grant.covers(plan, self.clock.now())
@@ -224,6 +225,8 @@ class Bench:
         self._deciding: list[Action] = []
         self.store.after_commit = self._note
         self.lease: Lease | None = None
+        self.takers: dict[str, StepTaker] = {}
+        """Of kinds of action other than a relaunch."""
         self.executor = self.a_new_one()
 
     def a_new_one(self) -> Executor:
@@ -242,7 +245,7 @@ class Bench:
         )
         self.executor = Executor(
             store=store,
-            steps={"relaunch": steps},
+            steps={"relaunch": steps, "stop": StopSteps(launchers={"iris": world}, clock=self.clock), **self.takers},
             contracts=contracts,
             clock=self.clock,
             decide=self._decide,
@@ -274,6 +277,12 @@ class Bench:
         seen = await self.world.read(self.promised, launch, "")
         plan = plan_relaunch(self.promised, seen, launch, world, Redactor())
         assert isinstance(plan, RelaunchPlan)
+        return await self.grant_plan(plan, lasts=lasts, launch=launch)
+
+    async def grant_plan(
+        self, plan: Plan, *, lasts: timedelta = timedelta(hours=1), launch: Instance | None = None
+    ) -> Action:
+        """Store a granted plan of any kind."""
         now = self.clock.now()
         granted = request(state=RequestState.GRANTED, plan=plan)
         yes = Grant(request=7, run_id=RUN, digest=plan.digest, by=ADA, at=now, expires_at=now + lasts)

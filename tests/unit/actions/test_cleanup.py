@@ -1,0 +1,207 @@
+"""A clean-up on real directories: exactly the granted list goes, whenever Hero dies and whatever changes meanwhile."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.actions.cleanup import CleanUp
+from bot.model.action import ActionState
+from bot.model.contract import Contract
+from bot.model.errand import Answer, CannotYet, Errand, ErrandKind, Found, Planned
+from bot.model.plan import CleanUpPlan
+from bot.sources.checkpoints import CheckpointReader
+from tests.fakes.snapshots import contract, instance
+from tests.unit.actions.world import Bench, Killed, a_bench
+from tests.unit.handlers.scene import ADA, record
+
+OLD, NEWEST = (1000, 2000, 3000), 4000
+
+
+def save(root: Path, step: int) -> Path:
+    directory = root / f"step-{step}"
+    (directory / "model").mkdir(parents=True)
+    (directory / "model" / "part-0").write_bytes(b"x" * 1000)
+    (directory / "metadata.json").write_text(json.dumps({"step": step, "is_temporary": False}))
+    return directory
+
+
+@asynccontextmanager
+async def a_run(directory: Path) -> AsyncIterator[tuple[Bench, CleanUp, Path]]:
+    """A run with four checkpoints on disk, under the executor."""
+    root = directory / "out" / "checkpoints"
+    for step in (*OLD, NEWEST):
+        save(root, step)
+    async with a_bench(directory) as bench:
+        bench.promised = contract(checkout=str(directory), output_root="out", final_step=9000)
+        clean_up = a_clean_up(bench)
+        bench.takers["cleanup"] = clean_up
+        bench.a_new_one()
+        yield bench, clean_up, root
+
+
+def a_clean_up(bench: Bench, *others: Contract) -> CleanUp:
+    store: Any = bench.store
+    return CleanUp(
+        checkpoints=CheckpointReader(bench.clock),
+        contracts=lambda: (promised(bench), *others),
+        store=store,
+        clock=bench.clock,
+    )
+
+
+def promised(bench: Bench) -> Contract:
+    assert isinstance(bench.promised, Contract)
+    return bench.promised
+
+
+async def look(bench: Bench, clean_up: CleanUp, argument: str = "") -> Found:
+    errand = Errand(kind=ErrandKind.CLEANUP, by=ADA, at=bench.clock.now(), argument=argument)
+    return await clean_up.prepare(promised(bench), record(), errand)
+
+
+async def planned(bench: Bench, clean_up: CleanUp) -> CleanUpPlan:
+    found = await look(bench, clean_up)
+    assert isinstance(found, Planned), found
+    assert isinstance(found.plan, CleanUpPlan)
+    return found.plan
+
+
+def left(root: Path) -> list[str]:
+    return sorted(path.name for path in root.iterdir())
+
+
+async def test_the_list_has_sizes_and_says_what_stays_and_why(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        found = await look(bench, clean_up)
+
+    assert isinstance(found, Planned)
+    assert isinstance(found.plan, CleanUpPlan)
+    assert [each.step for each in found.plan.removals] == list(OLD)
+    assert {each.size_bytes for each in found.plan.removals} == {1000 + len('{"step": 1000, "is_temporary": false}')}
+    assert found.evidence[0] == "frees 3.0 KiB"
+    assert found.evidence[1] == f"keep: {root}/step-4000 (step 4000): the newest sound one"
+
+
+async def test_more_may_be_kept_by_word_and_never_fewer(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as (bench, clean_up, _):
+        three = await look(bench, clean_up, "keep 3")
+        all_of_them = await look(bench, clean_up, "keep 9")
+        nonsense = await look(bench, clean_up, "everything")
+
+    assert isinstance(three, Planned)
+    assert isinstance(three.plan, CleanUpPlan)
+    assert [each.step for each in three.plan.removals] == [1000]
+    assert isinstance(all_of_them, Answer)
+    assert isinstance(nonsense, CannotYet)
+
+
+async def test_exactly_the_list_goes(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        save(root, 30_000).joinpath("metadata.json").unlink()  # being written
+        (root / "notes.txt").write_text("mine")
+        await bench.grant_plan(await planned(bench, clean_up), launch=instance())
+
+        await bench.work()
+
+        assert left(root) == ["notes.txt", "step-30000", "step-4000"]
+        action = await bench.action()
+        assert action.state is ActionState.DONE
+        assert bench.told == ["the listed checkpoints are gone; nothing else was touched"]
+
+
+async def test_a_list_that_has_changed_voids_the_yes(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        plan = await planned(bench, clean_up)
+        (root / "step-1000").rename(root / "kept-by-hand")
+        await bench.grant_plan(plan, launch=instance())
+
+        await bench.work()
+
+        assert (await bench.action()).state is ActionState.VOID
+        assert left(root) == ["kept-by-hand", "step-2000", "step-3000", "step-4000"]
+
+
+async def test_what_has_become_needed_since_the_yes_is_not_deleted(tmp_path: Path) -> None:
+    """The newest one is lost after the list was made: now the next one is what the run would resume from."""
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        plan = await planned(bench, clean_up)
+        (root / "step-4000" / "metadata.json").write_text("{")
+        await bench.grant_plan(plan, launch=instance())
+
+        await bench.work()
+
+        action = await bench.action()
+        assert action.state is ActionState.VOID
+        assert "step-3000 may not be deleted any more: the newest sound one" in action.noted
+        assert left(root) == ["step-1000", "step-2000", "step-3000", "step-4000"]
+
+
+async def test_what_another_run_starts_from_by_now_is_not_deleted(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        plan = await planned(bench, clean_up)
+        child = contract(run_id="child", initialize_from=str(root / "step-2000"))
+        bench.takers["cleanup"] = a_clean_up(bench, child)
+        bench.a_new_one()
+        await bench.grant_plan(plan, launch=instance())
+
+        await bench.work()
+
+        assert "child starts from it" in (await bench.action()).noted
+        assert left(root) == [f"step-{step}" for step in (*OLD, NEWEST)]
+
+
+async def test_a_yes_that_runs_out_midway_stops_there_and_says_how_far_it_came(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        plan = await planned(bench, clean_up)
+        await bench.grant_plan(plan, lasts=timedelta(seconds=8), launch=instance())
+
+        await bench.work()
+
+        action = await bench.action()
+        assert action.state is ActionState.FAILED
+        assert "of 3 are gone" in action.noted
+        assert NEWEST in [int(name.removeprefix("step-")) for name in left(root)]
+
+
+async def test_a_link_is_never_followed(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        elsewhere = save(tmp_path / "elsewhere", 7)
+        (root / "step-1000" / "model" / "link").symlink_to(elsewhere)
+        await bench.grant_plan(await planned(bench, clean_up), launch=instance())
+
+        await bench.work()
+
+        assert left(root) == ["step-4000"]
+        assert (elsewhere / "model" / "part-0").is_file()
+
+
+async def test_a_hero_killed_at_any_moment_has_deleted_the_list_and_nothing_else(tmp_path: Path) -> None:
+    (tmp_path / "whole").mkdir()
+    async with a_run(tmp_path / "whole") as (bench, clean_up, _):
+        await bench.grant_plan(await planned(bench, clean_up), launch=instance())
+        await bench.work()
+        moments = dict(enumerate(bench.knife.moments))
+    assert len(moments) > 8
+
+    for moment, name in moments.items():
+        directory = tmp_path / str(moment)
+        directory.mkdir()
+        async with a_run(directory) as (bench, clean_up, root):
+            await bench.grant_plan(await planned(bench, clean_up), launch=instance())
+            bench.knife.at = moment
+            with pytest.raises(BaseExceptionGroup) as death:
+                await bench.work()
+            assert death.group_contains(Killed)
+            bench.knife.at = None
+            bench.a_new_one()
+            if (await bench.action()).state is ActionState.GRANTED:
+                await bench.work()
+
+            where = f"killed at {moment}, {name}"
+            assert (await bench.action()).state is ActionState.DONE, where
+            assert left(root) == ["step-4000"], where
