@@ -46,6 +46,8 @@ def _cell(text: str) -> str:
 
 
 def _say(value: object) -> str:
+    if isinstance(value, tuple):
+        return ", ".join(f"`{_cell(str(each))}`" for each in value) or "none"
     return say_duration(value) if isinstance(value, timedelta) else str(value)
 
 

@@ -39,10 +39,17 @@ def check_row(check: Check[Any, Any]) -> Mapping[str, object]:
 
 def _say_thresholds(check: Check[Any, Any]) -> str:
     values = ((name, getattr(check.thresholds, name)) for name in type(check.thresholds).model_fields)
-    return ", ".join(f"{name} {_plain(value)}" for name, value in values)
+    return ", ".join(f"{name} {_brief(value)}" for name, value in values)
+
+
+def _brief(value: object) -> object:
+    """A list of patterns is longer than the table; ``--json`` and the page have it whole."""
+    return f"({len(value)} patterns)" if isinstance(value, tuple) else _plain(value)
 
 
 def _plain(value: object) -> object:
+    if isinstance(value, tuple):
+        return list(value)
     return write_duration(value) if isinstance(value, timedelta) else value
 
 

@@ -7,7 +7,7 @@ can know, since experiments import one another: a contract names them under ``[c
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 
 HARMLESS = (
     "*.md",
@@ -54,7 +54,13 @@ def is_harmless(path: str, globs: Sequence[str]) -> bool:
         path: relative to the checkout's top level, with ``/``.
         globs: see above; an empty one matches nothing.
     """
-    return any(_compiled(glob).match(path) is not None for glob in globs if glob.strip("/"))
+    names, folders, anchored = _patterns(tuple(globs))
+    *above, name = path.split("/")
+    return (
+        anchored.match(path) is not None
+        or _is_named(names, name)
+        or any(_is_named(names, each) or _is_named(folders, each) for each in above)
+    )
 
 
 def unharmless(paths: Iterable[str], globs: Sequence[str]) -> tuple[str, ...]:
@@ -68,15 +74,37 @@ def literally(path: str) -> str:
 
 
 @cache
-def _compiled(glob: str) -> re.Pattern[str]:
-    body = glob.strip("/")
-    is_anchored = "/" in glob.rstrip("/")
-    start = "" if is_anchored else "(?:.*/)?"
-    end = "/" if glob.endswith("/") else "(?:/|$)"
+def _patterns(globs: tuple[str, ...]) -> tuple[re.Pattern[str], re.Pattern[str], re.Pattern[str]]:
+    """Return what a name at any depth, a folder at any depth, and a path from the top must match: one pattern each."""
+    names, folders, anchored = list[str](), list[str](), list[str]()
+    for glob in globs:
+        body = _translated(glob.strip("/"))
+        if not body or not _compiles(body):
+            continue
+        is_folder = glob.endswith("/")
+        if "/" in glob.rstrip("/"):
+            anchored.append(f"{body}{'/' if is_folder else '(?:/|\\Z)'}")
+        else:
+            (folders if is_folder else names).append(f"{body}\\Z")
+    return _any_of(names), _any_of(folders), _any_of(anchored)
+
+
+@lru_cache(maxsize=2**14)  # a folder's name comes with every path below it
+def _is_named(pattern: re.Pattern[str], name: str) -> bool:
+    return pattern.match(name) is not None
+
+
+def _any_of(patterns: list[str]) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{each})" for each in patterns) or r"(?!)", re.DOTALL)
+
+
+def _compiles(body: str) -> bool:
+    """Whether it is a pattern at all; "[z-a]" is none, matches nothing and so excuses nothing."""
     try:
-        return re.compile(f"{start}{_translated(body)}{end}", re.DOTALL)
-    except re.error:  # e.g. "[z-a]": what is no pattern matches nothing, so it excuses nothing
-        return re.compile(r"(?!)")
+        re.compile(body)
+    except re.error:
+        return False
+    return True
 
 
 def _translated(body: str) -> str:
