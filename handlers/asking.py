@@ -17,6 +17,7 @@ from bot.model.snapshot import Snapshot
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId
 from bot.model.verdict import Severity
+from checks.preflight.trajectory import TRAJECTORY, propose, say_proposal
 from handlers import tellings
 from handlers.context import Context
 from handlers.observed import Seen
@@ -190,9 +191,18 @@ def _context_lines(look: Look, incident: Incident | None, plan: RelaunchPlan) ->
         lines.append(f"steps to be trained again: {step - plan.resume_from.step} (last seen step {step})")
     if look.record.instance is not None:
         lines.append(f"launches so far: {look.record.instance.number + 1}")
+    lines.extend(_which_run(look, incident, plan))
     if incident is not None:
         lines.extend(incident.finding.evidence)
     if isinstance(look.seen.checkpoints, Known):
         newest = look.seen.checkpoints.value[-3:]
         lines.extend(f"not used: {c.path}: {c.fault}" for c in newest if not c.is_complete)
     return tuple(lines)
+
+
+def _which_run(look: Look, incident: Incident | None, plan: RelaunchPlan) -> tuple[str, ...]:
+    """Say under which run id it goes on, and why; not at a first launch, nor where the checklist asks that itself."""
+    if look.record.instance is None or any(line.startswith(TRAJECTORY.id) for line in plan.accepts):
+        return ()
+    ended = incident or next((i for i in look.record.incidents if i.is_open and i.finding.crash is not None), None)
+    return (say_proposal(propose(ended.finding.crash if ended else None, ())),)
