@@ -20,6 +20,8 @@ from checks.monitor import STALE
 from checks.numerics import NONFINITE
 from checks.outputs import OUTPUT
 from checks.partial import PARTIAL
+from checks.pods import CONTRADICT as PODS_CONTRADICT
+from checks.pods import DUPLICATE as PODS_DUPLICATE
 from checks.progress import STALLED as PROGRESS_STALLED
 from checks.progress import STARTUP
 from checks.regions import REGION
@@ -65,5 +67,7 @@ CHECKS: tuple[Check[Any, Any], ...] = (
     GONE,
     DOWN,
     CONTRADICT,
+    PODS_CONTRADICT,
+    PODS_DUPLICATE,
     STALE,
 )

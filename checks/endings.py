@@ -11,11 +11,13 @@ from typing import NamedTuple
 
 from bot.model.crash import Classification, CrashClass, RelaunchAdvice
 from bot.model.job import Job, JobState, Task, TaskState
+from bot.model.pods import Pod
 from bot.model.reading import Known, Unknown
 from bot.model.snapshot import LogLine, Snapshot
 from checks.crash.classify import classify
 from checks.current import known_tasks, listed, unread_tasks
 from checks.kin import own_lines
+from checks.witnesses import pods_of_instance
 
 _CASCADE = frozenset({TaskState.KILLED, TaskState.COSCHED_FAILED})
 """States of tasks that were taken down with another one."""
@@ -27,6 +29,8 @@ _CONSEQUENCES = "network."
 """The classifier's rules for lost peers and collective time-outs: what one rank's end looks like to the others."""
 _EVIDENCE_LINES = 3
 _EXITS_SHOWN = 6
+_SAYS_NOTHING = frozenset({"", "Error", "Completed"})
+"""What Kubernetes says of a container that ended by itself."""
 
 ADVICE: dict[CrashClass, str] = {
     CrashClass.INFRA_PREEMPTION: "Relaunch the same run from its newest complete checkpoint, and see that it gets past "
@@ -83,6 +87,8 @@ class End(NamedTuple):
     classification: Classification
     gaps: tuple[str, ...]
     """What could not be read; with any of these nothing may be proposed."""
+    pods: tuple[str, ...] = ()
+    """What Kubernetes says of the pod that died first, where it says why."""
     node: str | None = None
     """Where the cause showed itself: of the task that printed the deciding line, else of the one that died first. None
     when all that is known are consequences, a collective's time-out or a lost peer, which show on every other node."""
@@ -119,7 +125,8 @@ def end_of(seen: Snapshot, job: Job) -> End:
     jobs = listed(seen)
     death = first_death(jobs)
     printed = tuple(_last_words(seen, jobs))
-    text = (*(line.text for line in printed), *_errors(job, death))
+    pods = _pods_of(seen, death)
+    text = (*(line.text for line in printed), *_errors(job, death), *(f"Kubernetes: {pod.reason}" for pod in pods))
     gaps = []
     if isinstance(seen.log, Unknown):
         gaps.append(f"the log could not be read: {seen.log.detail}")
@@ -127,7 +134,25 @@ def end_of(seen: Snapshot, job: Job) -> End:
         gaps.append(f"tasks could not be read: {gap.detail}")
     found = classify(text, death.exit_code if death else None)
     node = node_of_cause(found, printed, jobs, death.node if death else None)
-    return End(job, death, found, tuple(gaps), node)
+    return End(job, death, found, tuple(gaps), tuple(map(_say_pod, pods)), node)
+
+
+def _pods_of(seen: Snapshot, death: Death | None) -> tuple[Pod, ...]:
+    """Return the pods of the attempt that died and that say why.
+
+    The container's OOMKilled proves what an exit code of 137 or a bare "Killed" does not.
+    """
+    attempt = death.task.current_attempt if death is not None else None
+    if death is None or attempt is None:
+        return ()
+    mine = [pod for pod in pods_of_instance(seen) if pod.task_id == death.task.task_id and not pod.is_live]
+    if any(pod.attempt_uid == attempt.uid for pod in mine):
+        mine = [pod for pod in mine if pod.attempt_uid == attempt.uid]
+    return tuple(pod for pod in mine if pod.attempt == attempt.attempt and pod.reason not in _SAYS_NOTHING)
+
+
+def _say_pod(pod: Pod) -> str:
+    return f"{pod.place}: {pod.reason}" + ("" if pod.exit_code is None else f", exit code {pod.exit_code}")
 
 
 def node_of_cause(
@@ -215,6 +240,7 @@ def evidence_of(end: End) -> tuple[str, ...]:
     if end.classification.location is not None:
         where = end.classification.location
         found.append(f"in {where.file}:{where.line} ({where.function})")
+    found.extend(f"Kubernetes: {each}" for each in end.pods)
     found.extend(f"log: {line.text}" for line in end.classification.evidence[:_EVIDENCE_LINES])
     if not end.classification.evidence and end.job.error:
         found.append(f"orchestrator: {' '.join(end.job.error.split())[:300]}")

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from bot.model.contract import Contract
 from bot.model.durations import Duration, say_duration
+from bot.model.reading import Known
 from bot.model.snapshot import Snapshot, Source
 from bot.model.telemetry import Phase
 from bot.model.value import CheckId
@@ -16,7 +17,7 @@ from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Patience, Seve
 from checks.check import Check
 from checks.current import life_began, say_step
 from checks.thresholds import Thresholds
-from checks.witnesses import Heard, Standing, ask_both, say_heard, stamp_of, told
+from checks.witnesses import Heard, Standing, ask_both, ask_two, say_heard, say_pods, stamp_of, told
 
 GONE_ID = CheckId("telemetry.gone")
 DOWN_ID = CheckId("run.down")
@@ -95,9 +96,12 @@ GONE = Check(
 
 
 def down(seen: Snapshot, _contract: Contract, limits: SilenceThresholds, memory: Heard) -> tuple[Verdict, Heard]:
-    """Fail when two independent witnesses say that nobody trains: no live task, and no sign of the trainer."""
+    """Fail when two independent witnesses say that nobody trains: no live task, and no sign of the trainer or its pods.
+
+    Any of them that shows life speaks against it.
+    """
     memory = memory.after(seen)
-    match ask_both(seen):
+    match ask_two(seen, memory):
         case Standing.LIVE:
             return Pass(), memory
         case Standing.WAITING:
@@ -115,12 +119,13 @@ def _judge_dead(seen: Snapshot, limits: SilenceThresholds, memory: Heard, standi
         return NotApplicable(reason="its end is on record")
     if memory.phase is Phase.FINISHED:
         return NotApplicable(reason="the trainer said that it has finished")
-    since = memory.at or (seen.instance.launched_at if seen.instance else seen.job.submitted_at if seen.job else None)
+    launched = seen.instance.launched_at if seen.instance else seen.job.submitted_at if seen.job else None
+    since = max((at for at in (memory.at, memory.pods_at) if at is not None), default=launched)
     if since is None:
         return NotApplicable(reason="nothing of this run was ever seen")
     quiet = seen.at - since
     if quiet <= limits.quiet:
-        return NotApplicable(reason=f"the trainer may still be heard: it is silent for {say_duration(quiet)}")
+        return NotApplicable(reason=f"it may still live: the last sign of it is {say_duration(quiet)} old")
     return Fail(finding=_down_finding(seen, memory, standing, quiet, limits.quiet))
 
 
@@ -129,17 +134,21 @@ def _down_finding(seen: Snapshot, memory: Heard, standing: Standing, quiet: time
         Standing.ABSENT: "the orchestrator answers that there is no such job",
         Standing.FAILED: "the orchestrator says that the job failed",
     }.get(standing, "the orchestrator shows the job, and no live task of a trainer")
+    silent = "its trainer is silent" if isinstance(seen.telemetry, Known) else "no pod of it lives"
     return Finding(
         check=DOWN_ID,
         key=memory.instance,
         severity=Severity.CRITICAL,
-        summary=f"the run is down: {said}, and its trainer is silent for {say_duration(quiet)} "
-        f"(limit {say_duration(limit)})",
-        evidence=(f"orchestrator, read at {seen.jobs.at:%H:%M:%S} UTC: {standing}", say_heard(memory)),
+        summary=f"the run is down: {said}, and {silent} for {say_duration(quiet)} (limit {say_duration(limit)})",
+        evidence=(
+            f"orchestrator, read at {seen.jobs.at:%H:%M:%S} UTC: {standing}",
+            say_heard(memory) if isinstance(seen.telemetry, Known) else f"telemetry: {seen.telemetry.detail}",
+            *say_pods(seen, memory),
+        ),
         advice="Find its last log lines and how it ended. Before a relaunch make sure that the job lives under no "
         "other id: two witnesses see nothing, and a third writer of the output root would still be one too many.",
         since_step=memory.step,
-        since_at=memory.at,
+        since_at=memory.at or memory.pods_at,
     )
 
 
@@ -147,7 +156,7 @@ DOWN = Check(
     id=DOWN_ID,
     title="The run is down: neither its tasks nor its trainer show life",
     severity=Severity.CRITICAL,
-    needs=(Source.JOBS, Source.TELEMETRY),
+    needs=(Source.JOBS, Source.TELEMETRY, Source.PODS),
     source="the hero run's alert run_down; marin-community/marin#8568",
     thresholds=SilenceThresholds(),
     memory=Heard(),

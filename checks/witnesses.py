@@ -1,21 +1,25 @@
-"""Two witnesses of one run: what the orchestrator says of whoever trains, and when the trainer was last heard."""
+"""Witnesses of one run: what the orchestrator says of whoever trains, when the trainer was last heard, and its pods."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from pydantic import AwareDatetime
 
 from bot.model.job import Job, JobState, TaskState
+from bot.model.pods import Pod
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.snapshot import Snapshot
 from bot.model.telemetry import Phase, Telemetry
 from bot.model.value import Value
 from bot.model.verdict import NotApplicable, UnknownVerdict
 from checks.current import instance_of, say_step, unseen
-from checks.kin import own_jobs
+from checks.kin import diagnostics, own_jobs
 
 _ON_THE_WAY = frozenset({TaskState.PENDING, TaskState.BUILDING, TaskState.ASSIGNED})
 _FAILED = frozenset({JobState.FAILED, JobState.WORKER_FAILED, JobState.UNSCHEDULABLE})
+
+_CLOCKS_DIFFER = timedelta(minutes=1)
+"""The controller's clock and the API server's may differ by as much."""
 
 
 class Standing(StrEnum):
@@ -51,6 +55,8 @@ class Heard(Value):
     """When telemetry was last readable."""
     opposed_since: AwareDatetime | None = None
     """Since which look the two witnesses contradict each other."""
+    pods_at: AwareDatetime | None = None
+    """When a live pod of its trainer was last seen; None when none ever was, as where Iris does without Kubernetes."""
 
     def after(self, seen: Snapshot) -> "Heard":
         """Return the memory with the snapshot's signs taken in; a new instance starts afresh.
@@ -60,6 +66,8 @@ class Heard(Value):
         """
         current = instance_of(seen, self.instance)
         mine = self if current == self.instance else Heard(instance=current)
+        if any(pod.is_live for pod in trainer_pods(seen)):
+            mine = mine.model_copy(update={"pods_at": seen.at})
         if isinstance(seen.telemetry, Unknown):
             return mine
         signs = seen.telemetry.value
@@ -131,6 +139,37 @@ def ask_both(seen: Snapshot) -> Standing | NotApplicable | UnknownVerdict:
     return unseen(standing, "whether tasks run is not known") if isinstance(standing, Unknown) else standing
 
 
+def ask_two(seen: Snapshot, heard: Heard) -> Standing | NotApplicable | UnknownVerdict:
+    """As ``ask_both``, with Kubernetes as the second witness where the trainer's word cannot be read.
+
+    It is one only of a launch whose pods were seen: where there never were any, their absence shows nothing.
+    """
+    asked = ask_both(seen)
+    if isinstance(asked, Standing) or heard.pods_at is None or isinstance(seen.pods, Unknown):
+        return asked
+    standing = standing_of(seen, "")
+    return asked if isinstance(standing, Unknown) else standing
+
+
+def pods_of_instance(seen: Snapshot) -> tuple[Pod, ...]:
+    """Return the pods that were made for the launch that the snapshot shows; those of a namesake before it linger."""
+    if isinstance(seen.pods, Unknown):
+        return ()
+    submitted = seen.job.submitted_at if seen.job else seen.instance.submitted_at if seen.instance else None
+    began = None if submitted is None else submitted - _CLOCKS_DIFFER
+    return tuple(pod for pod in seen.pods.value if began is None or pod.created_at is None or pod.created_at >= began)
+
+
+def trainer_pods(seen: Snapshot) -> tuple[Pod, ...]:
+    """Return the pods of whoever trains: those of a coordinator, or of a diagnostic beside it, keep no run up."""
+    pods = pods_of_instance(seen)
+    beside = {job.job_id for job in diagnostics(seen)}
+    ids = {*(job.job_id for job in own_jobs(seen)), *(pod.job_id for pod in pods), told(seen).job_id} - beside
+    return tuple(
+        pod for pod in pods if pod.job_id not in beside and not any(each.startswith(f"{pod.job_id}/") for each in ids)
+    )
+
+
 def told(seen: Snapshot) -> Telemetry:
     """Return what the trainer says; nothing also when it could not be read, so look at that first."""
     return seen.telemetry.value if isinstance(seen.telemetry, Known) else Telemetry()
@@ -142,3 +181,14 @@ def say_heard(heard: Heard) -> str:
         return "this launch's trainer was never heard"
     phase = f", phase {heard.phase}" if heard.phase else ""
     return f"last sign of life at {heard.at:%Y-%m-%d %H:%M:%S} UTC{phase}, step {say_step(heard.step)}"
+
+
+def say_pods(seen: Snapshot, heard: Heard) -> tuple[str, ...]:
+    """Return what Kubernetes says of a launch whose pods were seen, as evidence; nothing of any other."""
+    if heard.pods_at is None:
+        return ()
+    if isinstance(seen.pods, Unknown):
+        return (f"Kubernetes: {seen.pods.detail}; a live pod was last seen at {heard.pods_at:%H:%M:%S} UTC",)
+    live = sum(pod.is_live for pod in trainer_pods(seen))
+    last = f"one was last seen at {heard.pods_at:%H:%M:%S} UTC"
+    return (f"Kubernetes, read at {seen.pods.at:%H:%M:%S} UTC: {live} live pods of a trainer; {last}",)

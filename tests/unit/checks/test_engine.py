@@ -195,6 +195,7 @@ def test_ids_are_unique_and_the_ones_that_users_rely_on_are_there() -> None:
         "job.partial", "optimizer.skipped", "eval.regressed", "progress.final_step", "log.degraded", "data.tokenizer",
         "checkpoint.slow", "checkpoint.region", "checkpoint.window", "checkpoint.risk", "artifacts.missing",
         "config.drift", "output.path", "code.lineage", "job.accelerator",
+        "pods.contradict", "pods.duplicate",
         "job.diagnostic",
     } == set(ids)  # fmt: skip
 
