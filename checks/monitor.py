@@ -27,6 +27,8 @@ class Sight(Value):
 
     dark_since: dict[Source, AwareDatetime] = {}
     looked_at: AwareDatetime | None = None
+    told: tuple[Source, ...] = ()
+    """Which were stale in this outage, all together: one that is back before the others is no end of it."""
 
 
 class StaleThresholds(Thresholds):
@@ -53,7 +55,9 @@ def stale(seen: Snapshot, contract: Contract, limits: StaleThresholds, memory: S
     before, memory = memory, Sight(dark_since=dark, looked_at=seen.at)
     stale_sources = [source for source in Source if source in dark and seen.at - dark[source] > limit]
     if stale_sources:
-        return Fail(finding=_dark_finding(stale_sources, dark, seen, limit)), memory
+        told = tuple(source for source in Source if source in {*before.told, *stale_sources})
+        finding = _dark_finding(stale_sources, dark, seen, limit, key=",".join(told))
+        return Fail(finding=finding), memory.model_copy(update={"told": told})
     if slept > limit and before.looked_at is not None:
         return Fail(finding=_slept_finding(before.looked_at, slept, seen, limit)), memory
     gap = next((reading for reading in asked.values() if isinstance(reading, Unknown)), None)
@@ -65,13 +69,13 @@ def stale(seen: Snapshot, contract: Contract, limits: StaleThresholds, memory: S
 
 
 def _dark_finding(
-    stale_sources: list[Source], dark: dict[Source, AwareDatetime], seen: Snapshot, limit: timedelta
+    stale_sources: list[Source], dark: dict[Source, AwareDatetime], seen: Snapshot, limit: timedelta, *, key: str
 ) -> Finding:
     since = min(dark[source] for source in stale_sources)
     names = ", ".join(stale_sources)
     return Finding(
         check=STALE_ID,
-        key=",".join(stale_sources),
+        key=key,
         severity=Severity.WARNING,
         summary=f"Hero cannot see {names} of this run since {since:%Y-%m-%d %H:%M} UTC "
         f"({say_duration(seen.at - since)}, limit {say_duration(limit)}); this says nothing about the run itself",

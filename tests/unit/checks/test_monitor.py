@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 from bot.model.reading import Gap, Known
+from bot.model.snapshot import Snapshot
 from bot.model.verdict import Fail, Pass, Severity, UnknownVerdict
 from checks.monitor import SLEPT, STALE
 from tests.fakes.clock import START
@@ -33,6 +34,26 @@ def test_the_finding_names_source_reason_and_time_and_accuses_nobody() -> None:
     assert "this says nothing about the run itself" in found.summary
     assert "metrics: timeout, no answer in 20 s (since 04:00 UTC)" in found.evidence
     assert not found.is_recoverable
+
+
+def test_a_source_that_is_back_before_the_others_makes_no_second_incident_and_one_more_that_goes_dark_does() -> None:
+    """Else each change of what is dark would be told as one outage that is over and another that begins."""
+
+    def looks(first: int, *blind_to: str) -> list[Snapshot]:
+        return [snapshot(later(m), **{s: unknown(at=later(m)) for s in blind_to}) for m in (first, first + 31)]
+
+    both, one, again, more = (
+        looks(0, "log", "metrics"),
+        looks(62, "metrics"),
+        looks(124, "log", "metrics"),
+        looks(186, "log", "metrics", "checkpoints"),
+    )
+
+    assert finding(STALE, *both).key == "log,metrics"
+    assert finding(STALE, *both, *one).key == "log,metrics"
+    assert finding(STALE, *both, *one, *again).key == "log,metrics"
+    assert finding(STALE, *both, *one, *again, *more).key == "log,metrics,checkpoints"
+    assert finding(STALE, *both, snapshot(later(62)), *looks(93, "metrics")).key == "metrics"
 
 
 def test_one_answer_in_between_starts_the_count_again() -> None:
