@@ -40,7 +40,8 @@ def test_a_source_that_is_back_before_the_others_makes_no_second_incident_and_on
     """Else each change of what is dark would be told as one outage that is over and another that begins."""
 
     def looks(first: int, *blind_to: str) -> list[Snapshot]:
-        return [snapshot(later(m), **{s: unknown(at=later(m)) for s in blind_to}) for m in (first, first + 31)]
+        seen = [snapshot(later(m)) for m in (first, first + 31)]
+        return [each.model_copy(update={source: unknown(at=each.at) for source in blind_to}) for each in seen]
 
     both, one, again, more = (
         looks(0, "log", "metrics"),
