@@ -25,6 +25,7 @@ from checks.thresholds import NoMemory, Thresholds
 LINEAGE_ID = CheckId("code.lineage")
 _RULES = TrajectoryPaths()
 _SHORT = 12
+_PATH_CHARS = 120
 
 
 class LineageThresholds(Thresholds):
@@ -200,7 +201,7 @@ def _trajectory(paths: tuple[str, ...], limits: LineageThresholds) -> str:
     judged = {path: path_affects_trajectory(path, limits.rules) for path in paths}
     touching = tuple(path for path, affects in judged.items() if affects)
     if touching:
-        named = ", ".join(touching[: limits.shown])
+        named = _say_paths(touching, limits)
         return f"; this touches the training trajectory (model, loop, optimizer or data pipeline): {named}"
     if all(affects is False for affects in judged.values()):
         return "; by their names none of them touches the training trajectory"
@@ -213,7 +214,7 @@ def _say_count(paths: tuple[str, ...]) -> str:
 
 def _say_paths(paths: tuple[str, ...], limits: LineageThresholds) -> str:
     more = f" and {len(paths) - limits.shown} more" if len(paths) > limits.shown else ""
-    return ", ".join(" ".join(path.split()) for path in paths[: limits.shown]) + more
+    return ", ".join(" ".join(path.split())[-_PATH_CHARS:] for path in paths[: limits.shown]) + more
 
 
 def _finding(state: CodeState, contract: Contract, found: tuple[Astray, ...]) -> Finding:

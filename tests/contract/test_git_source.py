@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bot.clock import SystemClock
+from bot.commands.code_probe import probe_git
 from bot.model.code import CodeState, SourceFaultKind
 from bot.model.contract import Contract
 from bot.model.reading import Gap, Known, Unknown
@@ -352,6 +353,38 @@ async def test_a_repository_without_a_work_tree_or_a_commit_is_refused(origin: O
     assert "inside a .git directory" in inside.detail
     assert "no commit yet" in unborn.detail
     assert (await unknown(promised(empty))).reason is Gap.NOT_CONFIGURED
+
+
+async def test_a_directory_that_the_repository_around_it_does_not_hold_is_none_of_it(checkout: Repository) -> None:
+    checkout.write(".gitignore", "scratch/\n")
+    checkout.write("scratch/run/train.py")
+
+    nothing = await unknown(promised(checkout.path / "scratch/run"))
+    named = await unknown(promised(checkout.path / "scratch/run", checkout.head))
+
+    assert nothing.reason is Gap.NOT_CONFIGURED
+    assert named.reason is Gap.REFUSED
+    assert "no part of the repository around it" in named.detail
+
+
+async def test_the_doctor_names_version_and_what_each_run_lacks(checkout: Repository, tmp_path: Path) -> None:
+    settings = GitSettings(deadline=timedelta(seconds=60))
+    missing = GitSettings(program=str(tmp_path / "no-such-git"))
+    well, astray = promised(checkout, checkout.head), promised(checkout, "main")
+
+    git, first, second = await probe_git(settings, (well, astray, promised(checkout)), SystemClock())
+    (needed,) = await probe_git(missing, (well,), SystemClock())
+    (not_needed,) = await probe_git(missing, (promised(checkout),), SystemClock())
+
+    assert git.ok
+    assert git.detail.startswith("version 2.")
+    assert first.ok
+    assert "origin/main was fetched" in first.detail
+    assert not second.ok
+    assert checkout.head in second.fix
+    assert not needed.ok
+    assert "[git] program" in needed.fix
+    assert not_needed.ok
 
 
 async def test_a_missing_program_is_told_with_its_fix(checkout: Repository) -> None:

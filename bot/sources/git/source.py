@@ -134,6 +134,9 @@ class GitSource:
         status = await self._status(place.top, left)
         if not status.head:
             raise NoCommitError(SERVICE, f"{place.top} has no commit yet; commit what is to be launched")
+        if place.prefix and not await self._is_tracked(place, left):
+            detail = f"{directory} is no part of the repository around it, {place.top}; set `checkout` to a clone"
+            raise NoRepositoryError(SERVICE, detail)
         return Checkout(place, status, (*self._settings.harmless, *contract.code.harmless, *own))
 
     async def digest(self, seen: Checkout, left: Left) -> str:
@@ -171,6 +174,11 @@ class GitSource:
             is_shallow=place.is_shallow,
             underway=await self._threads.call(_underway, place.own, deadline=left.get()),
         )
+
+    async def _is_tracked(self, place: Place, left: Left) -> bool:
+        """Whether the checkout's directory is in the commit: a home that is a repository does not own all below it."""
+        told = await self._git.run(place.top, "ls-tree", "-z", "HEAD", "--", place.prefix.rstrip("/"), left=left)
+        return bool(told.stdout_raw)
 
     async def _status(self, directory: Path, left: Left) -> Status:
         told = await self._git.run(
