@@ -115,7 +115,7 @@ class Dispatcher:
                 contract = self._on.contracts.load(record.run_id)
                 if isinstance(contract, BadContract):
                     continue
-                reminder = remind_at_start(self._on.context(contract), record, at)
+                reminder = remind_at_start(self._on.context(contract, record), record, at)
                 if reminder is not None:
                     await tx.apply(Decision(tell=(reminder,)), record.run_id, at)
 
@@ -128,7 +128,7 @@ class Dispatcher:
                 log.info("check_outdated", run_id=event.run_id)
                 self._check_soon(event.run_id)
                 return
-            context = self._on.context(contract)
+            context = self._on.context(contract, record)
             decision = decide_checked(
                 record,
                 event,
@@ -136,9 +136,7 @@ class Dispatcher:
                 make_plan=self._planner(contract, event.preparation),
                 shape=shape_of(contract, self._on.redactor),
             )
-            decision = self._on.recorded(
-                record, decision, self._on.context(contract), event.snapshot.at, event.snapshot
-            )
+            decision = self._on.recorded(record, decision, context, event.snapshot.at, event.snapshot)
             await tx.apply(decision, event.run_id, event.snapshot.at)
 
     async def errand_found(self, contract: Contract, errand: Errand, found: Found) -> None:
@@ -146,7 +144,7 @@ class Dispatcher:
         at = self._on.clock.now()
         async with self._on.transaction() as tx:
             record = await tx.record(contract.run_id)
-            context = self._on.context(contract)
+            context = self._on.context(contract, record)
             decision = decide_found(record, errand, found, context, at)
             await tx.apply(self._on.recorded(record, decision, context, at), contract.run_id, at)
 
@@ -192,7 +190,7 @@ class Dispatcher:
         if action.state is not ActionState.GRANTED:
             self._check_soon(action.run_id)
         shape = shape_of(contract, self._on.redactor)
-        context = self._on.context(contract)
+        context = self._on.context(contract, record)
         decision = decide_outcome(record, action, context, at, shape=shape)
         return self._on.recorded(record, decision, context, at)
 
@@ -223,7 +221,7 @@ class Dispatcher:
                 continue
             async with self._on.transaction() as tx:
                 record = await tx.record(run_id)
-                context = self._on.context(contract)
+                context = self._on.context(contract, record)
                 decision = decide_time_passed(record, context, at, since=self._since)
                 if decision != Decision():
                     await tx.apply(self._on.recorded(record, decision, context, at), run_id, at)
@@ -231,7 +229,7 @@ class Dispatcher:
     async def history_written(self, run_id: RunId, written: HistoryWritten, *, is_given_up: bool) -> None:
         """Put the outcome of the owner's run-history command on record; say it when it is not tried again."""
         at = self._on.clock.now()
-        told = self._notice(
+        told = self._on.notice(
             f"history/{run_id}/{written.command}/{written.about}",
             f"{run_id}: the [history] command `{written.command}` failed, and is not tried again",
             (written.detail,),
@@ -242,7 +240,8 @@ class Dispatcher:
         contract = self._on.contracts.load(run_id)
         async with self._on.transaction() as tx:
             if not isinstance(contract, BadContract):
-                decision = self._on.recorded(await tx.record(run_id), decision, self._on.context(contract), at)
+                record = await tx.record(run_id)
+                decision = self._on.recorded(record, decision, self._on.context(contract, record), at)
             await tx.apply(decision, run_id, at)
 
     async def delivery_failed(self, delivery: Delivery, outcome: Never) -> None:

@@ -188,7 +188,7 @@ class Intake:
         record = await tx.record(run_id)
         if isinstance(payload, Said) and event.attempt + 1 < _TRIES and awaits_its_request(record, payload):
             raise Conflict("the request's own message is not noted yet")
-        context = self._on.context(contract)
+        context = self._on.context(contract, record)
         decision: Decision
         match payload:
             case Said():
@@ -220,7 +220,7 @@ class Intake:
             if isinstance(contract, BadContract):
                 blocked[run_id] = "; ".join(contract.problems)
             else:
-                contexts[run_id] = self._on.context(contract)
+                contexts[run_id] = self._on.context(contract, records.get(run_id))
         shown = [records.get(run_id) or await tx.record(run_id) for run_id in contexts]
         here = await tx.find_run_by_thread(ChannelName(event.actor.platform.value), event.place.key)
         question = Question(

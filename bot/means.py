@@ -13,6 +13,7 @@ from bot.model.contract import Contract
 from bot.model.delivery import ChannelName
 from bot.model.person import Person
 from bot.model.record import Decision, Record, Telling
+from bot.model.roles import with_roles
 from bot.model.snapshot import Snapshot
 from bot.model.update import Update, UpdateKind
 from bot.model.verdict import Severity
@@ -70,6 +71,7 @@ class Means:
         shape = shape_of(context.contract, self.redactor)
         return recorded(record, decision, context, at, shape=shape, seen=seen)
 
-    def context(self, contract: Contract) -> Context:
-        """Return what a handler is told of a run beside its record."""
+    def context(self, contract: Contract, record: Record | None) -> Context:
+        """Return what a handler is told of a run beside its record; hand-overs on record count."""
+        contract = with_roles(contract, record.run.roles) if record else contract
         return Context(contract=contract, people=self.people, channels=tuple(self.channels), rules=self.rules)

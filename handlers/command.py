@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable, Mapping
 
-from handlers.commands import showing, watching, wishing
+from handlers.commands import handing, showing, watching, wishing
 from handlers.commands.question import Answered, Question, say
 
 HELP = (
@@ -19,6 +19,7 @@ HELP = (
     "stop [RUN] — ask the DRI to stop the run's job",
     "cleanup [RUN] — list checkpoints that could be deleted, and ask the DRI for exactly that list",
     "seal [RUN] — look whether everything of a finished run is there, and ask the DRI for the seal",
+    "handoff [RUN] NAME [as owner|deputy] — hand a part to NAME; they `accept`, and get all they need",
     "pause [RUN] / resume [RUN] — stop and start watching a run; it is said in the status",
     "help — this list",
     "A request is decided in its thread: `approve R7` or `deny R7 because …`",
@@ -64,8 +65,11 @@ COMMANDS: Mapping[str, Callable[[Question, tuple[str, ...]], Answered]] = {
     "stop": wishing.stop,
     "cleanup": wishing.cleanup,
     "seal": wishing.seal,
+    "handoff": handing.handoff,
     "pause": watching.pause,
     "resume": watching.resume,
     "help": _help,
 }
-_CHANGING = frozenset({"ack", "silence", "plan", "launch", "relaunch", "stop", "cleanup", "seal", "pause", "resume"})
+_CHANGING = frozenset(
+    {"ack", "silence", "plan", "launch", "relaunch", "stop", "cleanup", "seal", "handoff", "pause", "resume"}
+)

@@ -14,6 +14,7 @@ from bot.model.durations import say_duration
 from bot.model.incident import Acknowledged, Incident
 from bot.model.plan import Request, RequestState
 from bot.model.record import Record
+from bot.model.roles import with_roles
 from bot.model.run import Progress, RunState
 from bot.render.text import clean
 from bot.render.words import STATE_WORDS, standing_facts
@@ -71,7 +72,7 @@ def run_row(seen: RunSeen) -> dict[str, object]:
         "state": _state(seen).value,
         "step": _progress(seen).step,
         "final_step": contract.ending_at(_progress(seen).final_step).final_step if contract else None,
-        "dri": contract.dri if contract else None,
+        "dri": with_roles(contract, seen.record.run.roles if seen.record else ()).dri if contract else None,
         "kind": contract.effective_kind.value if contract else None,
         "orchestrator": contract.orchestrator.kind if contract else None,
         "job_id": instance.job_id if instance else contract.orchestrator.job_id if contract else None,

@@ -7,6 +7,7 @@ from pydantic import AwareDatetime
 
 from bot.model.drift import ConfigShape
 from bot.model.errand import Errand
+from bot.model.roles import Handover, HeldRole
 from bot.model.value import JobId, RunId, Value
 
 
@@ -94,6 +95,10 @@ class Run(Value):
     milestone_step: int | None = None
     """The last milestone that was told."""
     blocked_reason: str = ""
+    handover: Handover | None = None
+    """A part of this run that is being handed over, and waits for the other's yes."""
+    roles: tuple[HeldRole, ...] = ()
+    """Parts that were handed over by command."""
     seal: str = ""
     """The tag that says that the run is finished and all of it is in its place; empty before that."""
     is_paused: bool = False

@@ -1,5 +1,6 @@
 """``/hero …`` is answered from what is on record; what changes something asks who speaks, as a decision does."""
 
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -19,6 +20,7 @@ from bot.model.value import CheckId, RunId
 from bot.model.verdict import Fail, Finding, Pass, Severity
 from handlers.command import COMMANDS, answer_command, changes_something
 from handlers.commands.question import Answered, Question
+from handlers.context import Context
 from tests.fakes.snapshots import AT, RUN, later
 from tests.unit.handlers.scene import ADA, DARK, GUEST, MEMBER, PEOPLE, context, record, request, slack
 
@@ -29,31 +31,33 @@ FINDING = Finding(
 INCIDENT = open_incident(4, RUN, FINDING, AT)
 
 
-def ask(
+def ask(text: str, **fields: Any) -> Answered:
+    return answer_command(a_question(text, **fields))
+
+
+def a_question(
     text: str,
     *,
     actor: Actor | None = None,
     standing: Reading[Standing] | None = MEMBER,
     records: tuple[Record, ...] | None = None,
+    contexts: Mapping[RunId, Context] | None = None,
     here: RunId | None = None,
     blocked: dict[RunId, str] | None = None,
     at: Any = AT,
-) -> Answered:
+) -> Question:
     known = (record(incidents=(INCIDENT,)),) if records is None else records
     place = Place(conversation="C0HERO", thread="100.000100")
-    event = Commanded(actor=actor or slack(), place=place, text=text, said_at=AT)
-    return answer_command(
-        Question(
-            event=event,
-            standing=standing,
-            records=known,
-            contexts={each.run_id: context() for each in known},
-            blocked=blocked or {},
-            here=here,
-            people=PEOPLE,
-            timezone="UTC",
-            at=at,
-        )
+    return Question(
+        event=Commanded(actor=actor or slack(), place=place, text=text, said_at=AT),
+        standing=standing,
+        records=known,
+        contexts={each.run_id: context() for each in known} if contexts is None else contexts,
+        blocked=blocked or {},
+        here=here,
+        people=PEOPLE,
+        timezone="UTC",
+        at=at,
     )
 
 
