@@ -54,6 +54,7 @@ from bot.sources.local import LocalOrchestrator
 from bot.sources.metrics import MetricsReader
 from bot.sources.ports import Orchestrator
 from bot.sources.snapshots import SnapshotReader
+from bot.sources.storage_readings import StorageReader
 from bot.sources.wandb.source import WandbMetrics, WandbSource
 from bot.store.leases import Lease
 from bot.store.store import Store
@@ -197,6 +198,7 @@ def build_looks(
         reachable=reachable_people(settings),
         deadline=max(settings.iris.deadline, settings.git.deadline) + _FENCE,
         code=git,
+        storage=StorageReader(CheckpointReader(clock), clock),
     )
     return Looks(reader=reader, launchers=launchers, checklist=checklist, iris=iris)
 

@@ -16,6 +16,7 @@ import structlog
 from bot.actions.ports import Launcher, Submission, Unlaunchable
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
+from bot.model.addresses import addresses_of
 from bot.model.contract import Contract
 from bot.model.durations import say_duration
 from bot.model.job import Job
@@ -226,7 +227,7 @@ class Preparer:
             case Known(value=locations):
                 return locations
             case Unknown():
-                return dict.fromkeys((field for field, _ in places_of(contract)), found)
+                return dict.fromkeys((field for field, _ in addresses_of(contract)), found)
 
     async def _others(self, contract: Contract) -> tuple[OtherRun, ...]:
         """Return every other run of the contracts' directory and of the database."""

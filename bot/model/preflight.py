@@ -55,7 +55,7 @@ class Location(Value):
     expires_days: int | None = None
     """The shortest lifecycle rule that deletes what lies there; None when none does, or the service does not say."""
     is_told: bool = False
-    """Whether the service told its bucket's region and lifecycle rules; to read them is a permission of its own."""
+    """Whether the service told its bucket's lifecycle rules; to read them is a permission of its own."""
     has_bucket: bool = True
     """Whether there is such a bucket at all."""
 

@@ -4,11 +4,17 @@ from checks.preflight.bundle import BUNDLE
 from checks.preflight.code import CODE
 from checks.preflight.command import COMMAND
 from checks.preflight.credentials import CREDENTIALS
+from checks.preflight.datasets import DATASETS
 from checks.preflight.hardware import HARDWARE
 from checks.preflight.identity import IDENTITY
 from checks.preflight.item import Item
 from checks.preflight.kind import KIND
 from checks.preflight.people import PEOPLE
+from checks.preflight.places import PLACES
+from checks.preflight.regions import REGIONS
+from checks.preflight.retention import BYTES, RETENTION
+from checks.preflight.start import START
+from checks.preflight.storage import OUTPUT
 from checks.preflight.tracker import TRACKER
 from checks.preflight.trajectory import TRAJECTORY
 
@@ -22,5 +28,12 @@ ITEMS: tuple[Item, ...] = (
     BUNDLE,
     TRAJECTORY,
     IDENTITY,
+    OUTPUT,
+    PLACES,
+    RETENTION,
+    BYTES,
+    START,
+    DATASETS,
+    REGIONS,
     TRACKER,
 )

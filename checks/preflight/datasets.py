@@ -12,7 +12,6 @@ from bot.model.addresses import (
     is_versioned,
     user_of,
 )
-from bot.model.contract import Basis
 from bot.model.preflight import PreflightFinding, PreflightValue, Preparation, Weight
 from bot.model.value import CheckId
 from checks.preflight.house import gap, house_rule, is_demanded, location, says, shown, toml_of, unsound, unverified
@@ -78,8 +77,8 @@ def _of_storage(prepared: Preparation, field: str, dataset: str) -> Iterator[Pre
     elif found is not None and found.expires_days is not None:
         message = f"{said} is deleted {found.expires_days} days after it was written (measured)"
         yield DATASETS.finding(Weight.NOTE, message, "see that it outlives the run, or copy it")
-    elif found is None and is_remote(dataset) and not is_in_store(dataset):
-        message = f"{said} is not looked at: Hero does not read such addresses ({Basis.INFERRED})"
+    elif found is None and not is_in_store(dataset):
+        message = f"{said} is not looked at: it cannot be seen from where Hero runs"
         yield DATASETS.finding(Weight.NOTE, message, "see for yourself that it is there, and pinned")
     elif is_remote(dataset) and is_temporary(dataset, prepared.rules):
         message = f"{said} lies at a temporary path (inferred)"

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from bot.model.addresses import cluster_prefix, is_remote, open_mark
-from bot.model.contract import Basis, Contract
+from bot.model.contract import Contract
 from bot.model.preflight import Location, PreflightFinding, Preparation, Weight
 from bot.model.reading import Known, Unknown
 from bot.redaction import Redactor
@@ -17,10 +17,6 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@]*:[^/@]*(?=@)")
 def shown(address: str) -> str:
     """Return an address without the credentials that it may hold."""
     return _REDACTOR.text(_CREDENTIALS.sub("[redacted]", address))
-
-
-def holds_credentials(address: str) -> bool:
-    return shown(address) != address
 
 
 def says(contract: Contract, field: str, address: str) -> str:
@@ -60,12 +56,9 @@ def unverified(prepared: Preparation, item: Item, field: str, address: str, weig
 
 
 def unsound(item: Item, prepared: Preparation, field: str, address: str) -> Iterator[PreflightFinding]:
-    """Yield what no launch may have in any address: credentials, an open end, a cluster's own prefix."""
+    """Yield what no launch may have in any address: an open end, a cluster's own prefix."""
     contract = prepared.contract
     said = says(contract, field, address)
-    if holds_credentials(address):
-        fix = "take them out of the address: accounts are given to the trainer by its environment or its machine"
-        yield item.finding(Weight.BLOCKS, f"{said} holds credentials", fix)
     mark = open_mark(address)
     if mark:
         fix = f"write the one place that is meant into {toml_of(contract)}"
@@ -80,7 +73,3 @@ def is_demanded(prepared: Preparation, address: str) -> bool:
     """Whether the house's rules for buckets hold for an address: not for a toy on one machine."""
     is_toy = prepared.contract.orchestrator.kind == "local" and not is_remote(address)
     return bool(prepared.rules.prefix) and not is_toy
-
-
-def basis_of(contract: Contract, field: str) -> Basis:
-    return contract.basis_of(field.partition(".")[0])

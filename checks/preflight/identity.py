@@ -11,20 +11,13 @@ from checks.preflight.item import Item, Told, stated, unseen
 
 _SHARED = frozenset({"export_root", "traces_root"})
 """Fields that several runs may mean to share, if their owner says so."""
-_ROOTS = ("output_root", "resume_root", "export_root", "traces_root", "session_root")
 
 
 def judge(prepared: Preparation) -> Told:
     """Print the identities and refuse one that another run has."""
     contract = prepared.contract
     values = [stated("run_id", contract.run_id), stated("job_id", prepared.planned_job, Basis.INFERRED)]
-    values += [
-        stated(name, value, contract.basis_of(name))
-        for name in _ROOTS
-        if (value := getattr(contract, name)) is not None
-    ]
-    roots_basis = contract.basis_of("checkpoint_roots") if contract.checkpoint_roots else Basis.INFERRED
-    values.append(stated("checkpoint_roots", ", ".join(contract.roots), roots_basis))
+    values.append(stated("output_root", contract.output_root, contract.basis_of("output_root")))
     findings = (*_of_job(prepared), *(each for other in prepared.others for each in _of_other(prepared, other)))
     return Told(values=tuple(values), findings=findings)
 

@@ -10,7 +10,7 @@ from bot.model.preflight import PreflightFinding, PreflightValue, Preparation, W
 from bot.model.reading import Known, Unknown
 from bot.model.snapshot import Checkpoint, newest_complete
 from bot.model.value import CheckId
-from checks.preflight.house import holds_credentials, house_rule, says, shown, toml_of, unsound
+from checks.preflight.house import house_rule, says, shown, toml_of, unsound
 from checks.preflight.item import Item, Told, stated, unseen
 
 _FIELD = "initialize_from"
@@ -74,8 +74,7 @@ def _no_step(prepared: Preparation, address: str) -> PreflightFinding:
     within = newest is not None and parent_of(_plain(newest.path)) == _plain(_place(prepared, address))
     hint = f"; the newest complete one in it is {last_part(newest.path)} (measured)" if newest and within else ""
     what = "an export, which holds no state of the optimizer" if _EXPORT.search(address) else "no step-N"
-    last = shown(last_part(address)) if not holds_credentials(address) else "[redacted]"
-    message = f"{_said(prepared)} names no numeric step: its last part, {last}, is {what}{hint}"
+    message = f"{_said(prepared)} names no numeric step: its last part, {last_part(shown(address))}, is {what}{hint}"
     return START.finding(Weight.BLOCKS, message, f"write the one checkpoint, …/step-N, into {toml_of(contract)}")
 
 
@@ -108,7 +107,7 @@ def _of_complete(prepared: Preparation, mine: Checkpoint, newest: Checkpoint) ->
     is_meant = contract.basis.get(_FIELD) is Basis.STATED
     if newest.step > mine.step:
         message = f"{said} is not the newest: {last_part(newest.path)} is complete beside it (measured)"
-        fix = f'name that one in {toml_of(contract)}, or say there that the older one is meant: [basis] {_FIELD} = "stated"'
+        fix = f'name that one in {toml_of(contract)}; if the older one is meant: [basis] {_FIELD} = "stated"'
         yield START.finding(Weight.NOTE if is_meant else Weight.BLOCKS, message, fix)
     if mine.fault:
         fix = "have it looked at, or have the DRI accept it as it is"

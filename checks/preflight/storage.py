@@ -19,17 +19,15 @@ from checks.preflight.house import (
     unsound,
     unverified,
 )
-from checks.preflight.item import Item, Told, stated
+from checks.preflight.item import Item, Told
 
 _FIELD = "output_root"
 _OPTION = re.compile(r"(?:--?|\+)?(?:[\w.]+\.)?output[_-](?:root|path|dir)(?:=(.*))?", re.IGNORECASE)
 
 
 def judge(prepared: Preparation) -> Told:
-    """Print the output root, and refuse one that is not pinned, not the caller's, or an old one."""
-    contract = prepared.contract
-    value = stated(_FIELD, shown(contract.output_root), contract.basis_of(_FIELD))
-    return Told(values=(value,), findings=tuple(_findings(prepared)))
+    """Refuse an output root that is not pinned, not the caller's, or an old one; it is printed as an identity."""
+    return Told(findings=tuple(_findings(prepared)))
 
 
 def _findings(prepared: Preparation) -> Iterator[PreflightFinding]:

@@ -186,7 +186,9 @@ def test_an_orchestrator_that_does_not_answer_leaves_the_launch_unknown(house: H
     sections = '\n[iris]\ncontroller_url = "http://127.0.0.1:9"\ndeadline = "5s"\n'
     (house.directory / "hero.toml").write_text(HERO + sections)
     iris = '[orchestrator]\nkind = "iris"\njob_id = "/ada/toy"\n'
-    path = house.write(command="iris job run --no-wait --job-name toy -- python train.py", tables=iris)
+    path = house.write(
+        command="iris job run --no-wait --job-name toy -- python train.py", tables=iris, output_root="/srv/toy"
+    )
 
     code, found = house.plan(path)
 
