@@ -1,0 +1,207 @@
+"""What is read before a launch, from real repositories, a real database and real contracts."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.actions.local import LocalLauncher
+from bot.clock import SystemClock
+from bot.contracts import Contracts
+from bot.model.contract import Contract
+from bot.model.preflight import LaunchRules, Preparation, Weight
+from bot.model.reading import Gap, Known, Unknown
+from bot.model.record import Decision, Record
+from bot.model.run import Instance, Run, RunState
+from bot.model.snapshot import Checkpoint
+from bot.model.value import JobId, PersonName, RunId
+from bot.preparing import Preparer
+from bot.redaction import Redactor
+from bot.settings import GitSettings
+from bot.sources.git.source import GitSource
+from bot.store.store import Store
+from checks.preflight.identity import IDENTITY
+from checks.preflight.trajectory import TRAJECTORY
+from tests.fakes.preparations import report, weights
+from tests.fakes.repositories import Origin, Repository
+from tests.fakes.snapshots import AT, contract, instance, snapshot
+
+CLOCK = SystemClock()
+MINE = RunId("hero-12d8b6f0")
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    opened = await Store.open(f"sqlite:///{tmp_path / 'hero.db'}", CLOCK, Redactor())
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Repository:
+    return Origin(tmp_path / "git").clone()
+
+
+def local(checkout: Path, **fields: Any) -> Contract:
+    given: dict[str, Any] = {
+        "command": "python train.py",
+        "output_root": "out",
+        "checkout": str(checkout),
+        "orchestrator": {"kind": "local", "directory": "jobs"},
+    }
+    return contract(**(given | fields))
+
+
+def preparer(runs: Path, store: Store | None = None, **fields: Any) -> Preparer:
+    git = GitSource(GitSettings(deadline=timedelta(seconds=60)), CLOCK)
+    given: dict[str, Any] = {
+        "launchers": {"local": LocalLauncher(CLOCK)},
+        "contracts": Contracts(runs, None),
+        "store": store,
+        "clock": CLOCK,
+        "redactor": Redactor(),
+        "rules": LaunchRules(),
+        "reachable": {PersonName("ada"): ("console",)},
+        "deadline": timedelta(seconds=60),
+        "code": git,
+    }
+    return Preparer(**(given | fields))
+
+
+async def prepared(made: Preparer, promised: Contract, launch: Instance | None = None) -> Preparation:
+    record = Record(run=Run(run_id=MINE), instances=(launch,)) if launch else None
+    seen = snapshot(jobs=(), launch=launch, is_first=launch is None)
+    return await made.prepare(promised, record, seen)
+
+
+async def test_a_first_launch_is_told_from_a_relaunch_by_what_is_on_record(tmp_path: Path) -> None:
+    first = await prepared(preparer(tmp_path), local(tmp_path))
+    again = await prepared(preparer(tmp_path), local(tmp_path), instance())
+
+    assert (first.is_first, first.planned_job) == (True, f"/local/{MINE}-0")
+    assert (again.is_first, again.planned_job) == (False, f"/local/{MINE}-1")
+    assert isinstance(first.planned, Known)
+    assert first.planned.value == ()
+
+
+async def test_what_the_code_changed_since_the_launch_before_is_read(tmp_path: Path, checkout: Repository) -> None:
+    before = checkout.head
+    harmless = checkout.commit("docs/notes.md", "x")
+    affecting = checkout.commit("src/model.py", "x = 2\n")
+    launch = instance().model_copy(update={"source_sha": before})
+
+    async def changes(sha: str, since: Instance = launch) -> Preparation:
+        return await prepared(preparer(tmp_path), local(checkout.path, source_sha=sha), since)
+
+    same, docs, model = await changes(before), await changes(harmless), await changes(affecting)
+    lost = await changes(affecting, launch.model_copy(update={"source_sha": "0" * 40}))
+
+    assert same.code_changes is None
+    assert isinstance(docs.code_changes, Known)
+    assert docs.code_changes.value == ("docs/notes.md",)
+    assert isinstance(model.code_changes, Known)
+    assert model.code_changes.value == ("docs/notes.md", "src/model.py")
+    assert isinstance(lost.code_changes, Unknown)
+    assert [weights(TRAJECTORY, each) for each in (same, docs, model, lost)] == [
+        [],
+        [],
+        [Weight.BLOCKS],
+        [Weight.ASKS],
+    ]
+
+
+async def test_other_runs_are_read_from_contracts_and_from_the_database(tmp_path: Path, store: Store) -> None:
+    runs = tmp_path / "runs"
+    runs.mkdir()
+    (runs / "planned.toml").write_text(
+        f'dri = "ada"\ncommand = "x"\noutput_root = "{tmp_path}/planned"\n'
+        '[orchestrator]\nkind = "iris"\njob_id = "/ada/planned"\n'
+        '[tracker]\nmode = "online"\nentity = "e"\nproject = "p"\nid = "i"\nname = "n"\n'
+    )
+    gone = instance(job_id="/ada/gone").model_copy(
+        update={"run_id": RunId("gone"), "shape": {"output_root": f'"{tmp_path}/gone"', "checkout": '"/"'}}
+    )
+    async with store.transaction() as tx:
+        run = Run(run_id=RunId("gone"), state=RunState.RUNNING)
+        await tx.apply(Decision(run=run, instances=(gone,)), RunId("gone"), AT)
+
+    found = await prepared(preparer(runs, store), local(tmp_path))
+    others = {each.run_id: each for each in found.others}
+
+    assert set(others) == {"planned", "gone"}
+    assert others[RunId("planned")].jobs == {"/ada/planned"}
+    assert (others[RunId("planned")].tracker, others[RunId("planned")].tracker_name) == ("e/p/i", "n")
+    assert f"{tmp_path}/planned" in others[RunId("planned")].places
+    assert others[RunId("gone")].is_live
+    assert others[RunId("gone")].jobs == {JobId("/ada/gone")}
+    taken = await prepared(preparer(runs, store), local(tmp_path, output_root="gone/again"))
+    assert "gone (live)" in report(IDENTITY, taken).findings[0].message
+
+
+class Storage:
+    """Answers as a test says."""
+
+    def __init__(self, answer: Callable[[], Awaitable[Any]]) -> None:
+        self._answer = answer
+
+    async def start(self, _contract: Contract) -> Any:
+        return await self._answer()
+
+    async def checkpoint_bytes(self, _contract: Contract, _checkpoints: Any) -> Any:
+        return await self._answer()
+
+    async def locations(self, _contract: Contract) -> Any:
+        return await self._answer()
+
+
+async def test_what_is_not_there_to_read_is_unknown_only_where_it_is_needed(tmp_path: Path) -> None:
+    without = await prepared(preparer(tmp_path), local(tmp_path))
+    needed = await prepared(preparer(tmp_path), local(tmp_path, initialize_from="gs://x/step-5"))
+
+    assert isinstance(without.start, Known)
+    assert isinstance(needed.start, Unknown)
+    assert needed.start.reason is Gap.NOT_CONFIGURED
+    assert isinstance(without.reference, Known)
+
+
+async def test_a_part_that_breaks_is_unknown_and_costs_no_other(tmp_path: Path) -> None:
+    async def breaks() -> Any:
+        msg = "secret-looking detail"
+        raise RuntimeError(msg)
+
+    storage: Any = Storage(breaks)
+    found = await prepared(preparer(tmp_path, storage=storage), local(tmp_path, initialize_from="gs://x/step-5"))
+
+    assert isinstance(found.start, Unknown)
+    assert isinstance(found.checkpoint_bytes, Unknown)
+    assert found.start.reason is Gap.BROKEN
+    assert "secret" not in found.start.detail
+    assert isinstance(found.locations["output_root"], Unknown)
+    assert isinstance(found.planned, Known)
+
+
+async def test_a_storage_that_answers_is_handed_on(tmp_path: Path) -> None:
+    saved = Checkpoint(step=5, path="gs://x/step-5", is_complete=True)
+
+    async def answers() -> Any:
+        return Known(value=(saved,), at=AT)
+
+    storage: Any = Storage(answers)
+    found = await preparer(tmp_path, storage=storage)._start(local(tmp_path, initialize_from="gs://x/step-5"))
+
+    assert isinstance(found, Known)
+    assert found.value == (saved,)
+
+
+async def test_the_report_holds_no_secret(tmp_path: Path) -> None:
+    promised = local(tmp_path, command="train --token hunter2secret", output_root="https://u:hunter2secret@x.y/out")
+
+    found = await preparer(tmp_path, redactor=Redactor(("t0ps3cret",))).judge(
+        promised.model_copy(update={"hardware": "t0ps3cret"}), None, snapshot(jobs=(), is_first=True)
+    )
+
+    assert "hunter2secret" not in found.model_dump_json()
+    assert "t0ps3cret" not in found.model_dump_json()
+    assert found.of(Weight.BLOCKS)
