@@ -160,6 +160,23 @@ async def test_what_changed_since_the_source_is_named_by_path(checkout: Reposito
     assert state.changed_that_counts == ("model.py", "moved.py", "train.py")
 
 
+async def test_what_changed_between_two_launches_is_named_and_an_unknown_commit_is_no_answer(
+    checkout: Repository,
+) -> None:
+    first = checkout.head
+    second = checkout.commit("model.py")
+
+    changed = await source().between(promised(checkout, second), first[:9])
+    nothing = await source().between(promised(checkout, first), first)
+    missing = await source().between(promised(checkout, second), "deadbeef" * 5)
+
+    assert isinstance(changed, Known)
+    assert isinstance(nothing, Known)
+    assert isinstance(missing, Unknown)
+    assert changed.value == ("model.py",)
+    assert nothing.value == ()
+
+
 async def test_an_unpushed_commit_is_on_no_branch_until_it_is_pushed(checkout: Repository) -> None:
     sha = checkout.commit("model.py")
 

@@ -1,14 +1,13 @@
 """Git as a source: one reading of a checkout and of how the contract's commit lies to the remote's branches."""
 
 import asyncio
-import re
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from bot.clock import Clock
 from bot.errors import RefusedError, ServiceError
-from bot.model.code import CodeState, Patch, SourceCommit, SourceFault, SourceFaultKind
+from bot.model.code import CodeState, Patch, SourceFault
 from bot.model.contract import Contract
 from bot.model.durations import say_duration
 from bot.model.reading import Gap, Known, Reading, Unknown
@@ -19,16 +18,14 @@ from bot.sources.git.checkout import Checkout
 from bot.sources.git.content import digest_of, is_repository, own_globs
 from bot.sources.git.failure import SERVICE, NoGitError, NoRepositoryError
 from bot.sources.git.fetching import Fetched, Fetches
-from bot.sources.git.parsing import Entry, Status, parse_changes, parse_status, say_path
+from bot.sources.git.lineage import Lineage
+from bot.sources.git.parsing import Entry, Status, parse_status, say_path
 from bot.sources.git.patch import patch_of, read_difference, read_new_files
 from bot.sources.git.program import Git, Left, Place
 from bot.threads import BoundedThreads
 
-_ABBREVIATION = re.compile(r"[0-9a-f]{7,64}")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@{}^~+-]{0,199}")
 _FENCE = timedelta(seconds=5)
 _DEEPEST = 3
-_MOST_NAMED = 5
 _UNDERWAY = (
     ("rebase-merge", "a rebase"),
     ("rebase-apply", "a rebase"),
@@ -50,6 +47,7 @@ class GitSource:
         self._settings = settings
         self._clock = clock
         self._git = Git(settings.program)
+        self._lineage = Lineage(self._git)
         self._fetches = Fetches(self._git, clock, settings.fetch_every)
         self._threads = BoundedThreads(SERVICE, settings.threads)
         self._places = asyncio.Semaphore(settings.threads)
@@ -77,27 +75,18 @@ class GitSource:
         try:
             async with asyncio.timeout((self._settings.deadline + _FENCE).total_seconds()), self._places:
                 seen = await self.checkout(contract, left)
-                old = await self._resolve(contract.model_copy(update={"source_sha": before}), seen.place, left)
-                new = await self._resolve(contract, seen.place, left)
-                fault = next((each for each in (old, new) if isinstance(each, SourceFault)), None)
-                if fault is not None:
-                    return Unknown(reason=Gap.REFUSED, detail=f"{fault.detail}; {fault.fix}", at=at)
-                told = await self._git.run(
-                    seen.place.top,
-                    "diff-tree",
-                    "-r",
-                    "-z",
-                    "--name-status",
-                    "--no-renames",
-                    str(old),
-                    str(new),
-                    left=left,
-                )
+                earlier = contract.model_copy(update={"source_sha": before})
+                old = await self._lineage.resolve(earlier, seen.place, left)
+                new = await self._lineage.resolve(contract, seen.place, left)
+                for each in (old, new):
+                    if isinstance(each, SourceFault):
+                        return Unknown(reason=Gap.REFUSED, detail=f"{each.detail}; {each.fix}", at=at)
+                changed = await self._lineage.changed(str(old), str(new), seen.place, left)
         except TimeoutError:
             return self._late(at)
         except ServiceError as error:
             return unknown_of(error, at)
-        return Known(value=_said(parse_changes(told.stdout_raw)), at=at)
+        return Known(value=_said(changed), at=at)
 
     async def patch(self, contract: Contract, redactor: Redactor) -> Reading[Patch]:
         """Write out what counts of the checkout's difference, as it may be kept on record; bounded and scrubbed."""
@@ -157,7 +146,7 @@ class GitSource:
         fetched = Fetched()
         if contract.source_sha is not None and self._settings.fetch:
             fetched = await self._fetches.fresh(place, code, left)
-        source, fault, changed = await self._lineage(contract, place, status.head, left)
+        source, fault, changed = await self._lineage.ask(contract, place, status.head, left)
         return CodeState(
             directory=str(place.top).encode(errors="replace").decode(),
             head=status.head,
@@ -206,94 +195,6 @@ class GitSource:
                 own = await self._digest(below, status.entries, left, depth=depth + 1)
                 inner[entry.path] = f"{status.head} {own}"
         return await self._threads.call(digest_of, top, entries, inner, lambda: left.is_over, deadline=left.get())
-
-    async def _lineage(
-        self, contract: Contract, place: Place, head: str, left: Left
-    ) -> tuple[SourceCommit | None, SourceFault | None, tuple[bytes, ...]]:
-        """Return the commit that the contract names or what is wrong with it, and what differs from it in ``head``."""
-        if contract.source_sha is None:
-            return None, None, ()
-        sha = await self._resolve(contract, place, left)
-        if isinstance(sha, SourceFault):
-            return None, sha, ()
-        source = await self._commit(sha, contract, place, left)
-        if sha == head:
-            return source, None, ()
-        told = await self._git.run(
-            place.top, "diff-tree", "-r", "-z", "--name-status", "--no-renames", sha, head, left=left
-        )
-        return source, None, parse_changes(told.stdout_raw)
-
-    async def _resolve(self, contract: Contract, place: Place, left: Left) -> str | SourceFault:
-        """Return the one commit whose SHA begins as the contract says; a branch of that name does not count."""
-        named = contract.source_sha or ""
-        where = f"runs/{contract.run_id}.toml"
-        if not _ABBREVIATION.fullmatch(named.lower()):
-            now = await self._now(named, place, left)
-            detail = f"source_sha = {named!r} is no SHA, and a name may move{f'; it is {now} now' if now else ''}"
-            fix = f'write all of the SHA into {where}: source_sha = "{now or "…"}"'
-            return SourceFault(kind=SourceFaultKind.NOT_A_SHA, detail=detail, fix=fix)
-        told = await self._git.run(place.top, "rev-parse", f"--disambiguate={named.lower()}", left=left)
-        objects = told.stdout.split()
-        types = {each: await self._type(each, place, left) for each in objects[: _MOST_NAMED * 4]}
-        commits = [each for each, of_type in types.items() if of_type == "commit"]
-        if len(commits) == 1:
-            return commits[0]
-        if commits:
-            detail = f"source_sha = {named!r} is the beginning of {len(commits)} commits: {', '.join(commits[:5])}"
-            fix = f"write all digits of the right one into {where}"
-            return SourceFault(kind=SourceFaultKind.AMBIGUOUS, detail=detail, fix=fix)
-        if objects:
-            detail = f"source_sha = {named!r} is a {types[objects[0]]} and no commit"
-            fix = f"write the commit's SHA into {where}; `git -C {place.top} rev-parse {named}^{{commit}}` may tell it"
-            return SourceFault(kind=SourceFaultKind.NO_COMMIT, detail=detail, fix=fix)
-        loads = "fetch --unshallow" if place.is_shallow else f"fetch {contract.code.remote} {named}"
-        detail = f"the commit {named} is not in {place.top}" + (", whose history is cut off" * place.is_shallow)
-        fix = f"push it from where it was made, then `git -C {place.top} {loads}`; or correct source_sha in {where}"
-        return SourceFault(kind=SourceFaultKind.MISSING, detail=detail, fix=fix)
-
-    async def _now(self, name: str, place: Place, left: Left) -> str:
-        """Return the commit that a name stands for at this moment; empty when it stands for none."""
-        if not _NAME.fullmatch(name):
-            return ""
-        told = await self._git.run(
-            place.top, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}", left=left, accepts=(0, 1, 128)
-        )
-        return told.stdout.strip() if told.exit_code == 0 else ""
-
-    async def _type(self, sha: str, place: Place, left: Left) -> str:
-        return (await self._git.run(place.top, "cat-file", "-t", sha, left=left)).stdout.strip()
-
-    async def _commit(self, sha: str, contract: Contract, place: Place, left: Left) -> SourceCommit:
-        code = contract.code
-        told = await self._git.run(
-            place.top,
-            "for-each-ref",
-            f"--contains={sha}",
-            "--format=%(symref) %(refname:lstrip=2)",
-            f"refs/remotes/{code.remote}/",
-            left=left,
-        )
-        # "origin/HEAD" is only another name for one of them; it begins with what it stands for, and the others do not.
-        branches = [line[1:] for line in told.stdout.splitlines() if line.startswith(" ")]
-        is_ancestor, gap = await self._ancestry(sha, contract, place, left)
-        return SourceCommit(sha=sha, pushed_to=tuple(sorted(branches)), is_ancestor=is_ancestor, ancestry_gap=gap)
-
-    async def _ancestry(self, sha: str, contract: Contract, place: Place, left: Left) -> tuple[bool | None, str]:
-        code = contract.code
-        ref = f"refs/remotes/{code.remote}/{code.branch}"
-        by_hand = f"git -C {place.top} fetch {code.remote} {code.branch}"
-        there = await self._git.run(
-            place.top, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", left=left, accepts=(0, 1, 128)
-        )
-        if there.exit_code != 0:
-            return None, f"{code.remote}/{code.branch} is not here; run `{by_hand}`, or correct [code] in the contract"
-        told = await self._git.run(place.top, "merge-base", "--is-ancestor", sha, ref, left=left, accepts=(0, 1))
-        if told.exit_code == 0:
-            return True, ""
-        if place.is_shallow:
-            return None, f"the history in {place.top} is cut off; run `git -C {place.top} fetch --unshallow`"
-        return False, ""
 
 
 def _found(checkout: str) -> tuple[Path, bool]:
