@@ -1,4 +1,4 @@
-"""A trainer that writes down what it resolved, in the README's one box: its end and its wrong output are known by it."""
+"""A trainer that writes down what it resolved, in the README's one box: its end and wrong output are known by it."""
 
 import os
 import sys
@@ -20,7 +20,7 @@ Path("out/config.json").write_text(json.dumps(resolved))
 
 
 @pytest.mark.timeout(LIMIT_S + 30)
-def test_a_wrong_output_is_told_and_the_resolved_final_step_ends_a_run_whose_contract_names_none(box: Path) -> None:  # noqa: F811 - the fixture
+def test_a_wrong_output_is_told_and_the_resolved_final_step_ends_a_run_whose_contract_names_none(box: Path) -> None:
     contract = box / "runs" / "toy.toml"
     promised = "\n".join(line for line in contract.read_text().splitlines() if not line.startswith("final_step"))
     contract.write_text(promised + '\n[config]\nfile = "{output_root}/config.json"\n')
