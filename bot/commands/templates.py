@@ -35,6 +35,7 @@ _EXAMPLES: Mapping[str, object] = {
     "slack.channel": "C0123456789",
     "github.token_file": "secrets/github-token",
     "github.repository": "OWNER/NAME",
+    "github.source_repository": "OWNER/NAME",
     "iris.controller_url": "http://localhost:10000",
     "iris.config": "cluster.yaml",
     "iris.cluster": "CLUSTER",

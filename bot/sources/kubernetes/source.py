@@ -46,12 +46,14 @@ class KubernetesPods:
 
         A pod that may be one of them, and whose identity cannot be verified, makes the reading Unknown.
         """
+        names = Names(self._settings.task_annotation, self._settings.attempt_label)
         try:
             found = await self.listed()
+            at = self._clock.now()
+            # Ten thousand pods take a third of a second: longer than a chat should wait.
+            mine = await self._threads.call(of_job, found, job_id, names, deadline=self._settings.deadline)
         except ServiceError as error:
             return unknown_of(error, self._clock.now())
-        at = self._clock.now()
-        mine = of_job(found, job_id, Names(self._settings.task_annotation, self._settings.attempt_label))
         if mine.unverified:
             named = ", ".join(mine.unverified[:_NAMED])
             detail = (
