@@ -1,0 +1,115 @@
+"""When the launch checklist is read: whenever a check may end with the question for a launch, and at no other time."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bot.model.contract import Contract
+from bot.model.event import RunChecked
+from bot.model.job import Job
+from bot.model.preflight import PreflightReport
+from bot.model.record import Decision, Record
+from bot.model.run import Run
+from bot.model.snapshot import Snapshot
+from bot.redaction import Redactor
+from bot.store.store import Store
+from bot.watcher import Watcher
+from checks import CHECKS
+from tests.fakes.clock import FakeClock
+from tests.fakes.snapshots import AT, RUN, contract, failed_job, instance, job, snapshot
+from tests.unit.handlers.scene import request
+
+REPORT = PreflightReport(values=(), findings=())
+
+
+class Surroundings:
+    """Everything around a watcher but the store."""
+
+    def __init__(self) -> None:
+        self.jobs: Job = job()
+        self.log = ""
+        self.judged = 0
+        self.events: list[RunChecked] = []
+
+    async def read(self, _contract: Contract, launch: Any, _cursor: str) -> Snapshot:
+        return snapshot(jobs=self.jobs, log=self.log, launch=launch, is_first=launch is None)
+
+    async def judge(self, _contract: Contract, _record: Record | None, _seen: Snapshot) -> PreflightReport:
+        self.judged += 1
+        return REPORT
+
+    async def hand_on(self, _contract: Contract, event: RunChecked) -> None:
+        self.events.append(event)
+
+    async def run(self, _contract: Contract) -> None:
+        return
+
+    def load(self, _run_id: str) -> Contract:
+        return contract()
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> AsyncIterator[Store]:
+    opened = await Store.open(f"sqlite:///{tmp_path / 'hero.db'}", FakeClock(), Redactor())
+    yield opened
+    await opened.close()
+
+
+async def checked(around: Surroundings, store: Store) -> RunChecked:
+    anything: Any = around
+    watcher = Watcher(
+        reader=anything,
+        checks=CHECKS,
+        contracts=anything,
+        store=store,
+        clock=FakeClock(),
+        hand_on=around.hand_on,
+        blocked=anything,
+        errands=anything,
+        checklist=anything,
+        deadline=timedelta(seconds=60),
+        cadence=timedelta(minutes=15),
+    )
+    await watcher.check(RUN)
+    return around.events[-1]
+
+
+async def put(store: Store, **decided: Any) -> None:
+    decision = Decision.model_validate({"run": Run(run_id=RUN), "instances": (instance(),), **decided})
+    async with store.transaction() as tx:
+        await tx.apply(decision, RUN, AT)
+
+
+async def test_a_run_that_is_well_has_no_checklist_read(store: Store) -> None:
+    await put(store)
+
+    event = await checked(Surroundings(), store)
+
+    assert event.preparation is None
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_a_failure_that_may_be_relaunched_has_it_read_at_once(store: Store, is_known: bool) -> None:
+    if is_known:
+        await put(store)
+    around = Surroundings()
+    around.jobs, around.log = failed_job(137), "Received preemption notice: this spot machine will be reclaimed now"
+
+    event = await checked(around, store)
+
+    assert (event.preparation, around.judged) == (REPORT, 1)
+
+
+async def test_a_wish_has_it_read_though_the_job_lives(store: Store) -> None:
+    await put(store, run=Run(run_id=RUN, relaunch_wanted_by="ada"))
+
+    assert (await checked(Surroundings(), store)).preparation == REPORT
+
+
+async def test_an_open_question_has_it_read_again(store: Store) -> None:
+    await put(store, requests=(request(7),))
+
+    assert (await checked(Surroundings(), store)).preparation == REPORT
