@@ -3,7 +3,6 @@
 Nothing is looked up. ``bot.model.places`` compares two places; here is what one of them means in a house with buckets.
 """
 
-import posixpath
 import re
 from collections.abc import Iterator
 
@@ -14,8 +13,8 @@ STORES = frozenset({"gs", "gcs", "s3", "s3a"})
 """The schemes of object stores: a path of such an address begins with a bucket."""
 
 _OPEN = (
-    (re.compile(r"\{[^/]*\}"), "a placeholder"),
     (re.compile(r"\$[A-Za-z_({]|`"), "a variable"),
+    (re.compile(r"\{[^/]*\}"), "a placeholder"),
     (re.compile(r"%\((?:\w+)\)|%[-#]?[YmdHMSjyBbTFs](?![0-9A-Fa-f])"), "a date or a format"),
     (re.compile(r"<[^/>]*>"), "a gap to be filled in"),
     (re.compile(r"(?:^|/)~"), "a home directory"),
@@ -141,8 +140,3 @@ def addresses_of(contract: Contract) -> Iterator[tuple[str, str]]:
     for number, dataset in enumerate(contract.datasets):
         if is_path(dataset):
             yield f"datasets.{number}", dataset
-
-
-def leaves_checkout(path: str) -> bool:
-    """Whether a relative path leads out of the directory that it is relative to."""
-    return posixpath.normpath(path).split("/")[0] == ".."

@@ -77,7 +77,7 @@ def _of_storage(prepared: Preparation, field: str, dataset: str) -> Iterator[Pre
     elif found is not None and found.expires_days is not None:
         message = f"{said} is deleted {found.expires_days} days after it was written (measured)"
         yield DATASETS.finding(Weight.NOTE, message, "see that it outlives the run, or copy it")
-    elif found is None and not is_in_store(dataset):
+    elif found is None and not is_in_store(dataset) and (is_remote(dataset) or contract.orchestrator.kind != "local"):
         message = f"{said} is not looked at: it cannot be seen from where Hero runs"
         yield DATASETS.finding(Weight.NOTE, message, "see for yourself that it is there, and pinned")
     elif is_remote(dataset) and is_temporary(dataset, prepared.rules):

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from bot.model.addresses import callers, is_own, is_remote, is_temporary, leaves_checkout
+from bot.model.addresses import callers, is_own, is_remote, is_temporary
 from bot.model.contract import RunKind
 from bot.model.places import normalised, overlaps
 from bot.model.preflight import PreflightFinding, Preparation, Weight
@@ -44,14 +44,10 @@ def _of_path(prepared: Preparation) -> Iterator[PreflightFinding]:
     contract, root = prepared.contract, prepared.contract.output_root
     if is_remote(root) or root.startswith(("/", "~", "$", "file:")):
         return
-    said = says(contract, _FIELD, root)
     if contract.orchestrator.kind != "local":
         fix = f"write an address, or an absolute path, into {toml_of(contract)}"
-        message = f"{said} is relative: where it lies depends on the directory that the trainer is started in"
+        message = f"{says(contract, _FIELD, root)} is relative: it depends on where the trainer is started"
         yield OUTPUT.finding(Weight.BLOCKS, message, fix)
-    elif leaves_checkout(root):
-        fix = f"write an absolute path into {toml_of(contract)}"
-        yield OUTPUT.finding(Weight.BLOCKS, f"{said} leads out of the checkout {contract.checkout}", fix)
 
 
 def _of_house(prepared: Preparation) -> Iterator[PreflightFinding]:
