@@ -79,7 +79,7 @@ def place_of(path: str, checkout: str) -> Place:
 def _outputs(path: str, config: LaunchedConfig, contract: Contract) -> Wrong | None:
     root = place_of(contract.output_root, contract.checkout)
     candidates = _candidates(path, config, contract)
-    if any(each.is_within(root) for each in candidates) or not _is_same_kind(candidates, (root,)):
+    if any(each.is_within(root) for each in candidates) or not _can_be_compared(path, (root,)):
         return None
     return _elsewhere("output", path, config.key("output_root"), f"output_root is {contract.output_root}", contract)
 
@@ -87,7 +87,7 @@ def _outputs(path: str, config: LaunchedConfig, contract: Contract) -> Wrong | N
 def _checkpoints(path: str, config: LaunchedConfig, contract: Contract) -> Wrong | None:
     roots = _places(contract)
     candidates = _candidates(path, config, contract)
-    if any(each in roots for each in candidates) or not _is_same_kind(candidates, roots):
+    if any(each in roots for each in candidates) or not _can_be_compared(path, roots):
         return None
     key = config.key("checkpoint_root")
     promised = f"checkpoints are promised in {', '.join(contract.roots)}"
@@ -101,7 +101,7 @@ def _checkpoints(path: str, config: LaunchedConfig, contract: Contract) -> Wrong
 def _temporary(path: str, config: LaunchedConfig, contract: Contract) -> Wrong | None:
     roots = _places(contract)
     candidates = _candidates(path, config, contract)
-    if any(each in roots for each in candidates) or not _is_same_kind(candidates, roots):
+    if any(each in roots for each in candidates) or not _can_be_compared(path, roots):
         return None
     text = f"temporary checkpoints go to {path}, where Hero does not look for them"
     detail = f"{config.key('temporary_checkpoint_root')}: {path}; name it as resume_root or in checkpoint_roots"
@@ -113,7 +113,9 @@ _JUDGES = {"output_root": _outputs, "checkpoint_root": _checkpoints, "temporary_
 
 def _elsewhere(what: str, path: str, key: str | None, promised: str, contract: Contract) -> Wrong:
     """A path on other hosts may be a mount of the promised one, so only what is certain wakes anybody."""
-    is_certain = place_of(path, contract.checkout).scheme != _LOCAL or contract.orchestrator.kind == "local"
+    is_remote = place_of(path, contract.checkout).scheme != _LOCAL
+    is_on_the_host = _is_relative(path) and "://" in contract.output_root
+    is_certain = is_remote or is_on_the_host or contract.orchestrator.kind == "local"
     severity = Severity.CRITICAL if is_certain else Severity.WARNING
     return Wrong(
         severity,
@@ -141,15 +143,19 @@ def _places(contract: Contract) -> tuple[Place, ...]:
     return tuple(place_of(root, contract.checkout) for root in contract.roots)
 
 
-def _is_same_kind(candidates: tuple[Place, ...], promised: tuple[Place, ...]) -> bool:
-    """Paths are compared with paths, and addresses with addresses."""
-    is_local = candidates[0].scheme == _LOCAL
-    return any((each.scheme == _LOCAL) is is_local for each in promised)
+def _can_be_compared(path: str, promised: tuple[Place, ...]) -> bool:
+    """Paths are compared with paths, addresses with addresses; a relative path is on the host's own disk for sure."""
+    is_local = "://" not in path or place_of(path, "/").scheme == _LOCAL
+    return _is_relative(path) or any((each.scheme == _LOCAL) is is_local for each in promised)
+
+
+def _is_relative(path: str) -> bool:
+    return "://" not in path and not path.strip().startswith("/")
 
 
 def _is_comparable(path: str, contract: Contract) -> bool:
     promised = (*_places(contract), place_of(contract.output_root, contract.checkout))
-    return _is_same_kind((place_of(path, contract.checkout),), promised)
+    return _can_be_compared(path, promised)
 
 
 def _finding(wrong: list[Wrong], instance: str, config: LaunchedConfig) -> Finding:

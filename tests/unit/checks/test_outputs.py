@@ -58,6 +58,7 @@ def test_one_place_in_another_spelling_is_the_same_place(tree: dict[str, Any], f
         ({"output_path": "gs://bucket//users/ada/hero-12d8b6f0"}, {}),
         ({"output_path": "s3://bucket/users/ada/hero-12d8b6f0"}, {}),
         (saving("gs://other/checkpoints", appends=False), {}),
+        (saving("checkpoints/", appends=True), {}),  # Levanter's default: the host's own disk
         ({"output_path": "other"}, local(output_root="out")),
     ],
 )
