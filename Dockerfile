@@ -17,6 +17,10 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . 
     && /opt/hero/bin/pip uninstall --yes pip
 
 FROM python:3.12-slim
+# The checkouts of runs are read with git, and fetched over https or ssh.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends git openssh-client \
+    && rm -rf /var/lib/apt/lists/*
 # A fixed number, so that the owner of a mounted directory can be set beforehand: chown 10001:10001.
 RUN groupadd --gid 10001 hero \
     && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /data --shell /usr/sbin/nologin hero \
