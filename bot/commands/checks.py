@@ -6,18 +6,23 @@ from typing import Any
 
 from bot.commands.printing import say_json, say_table
 from bot.model.durations import write_duration
+from bot.model.verdict import Severity
 from checks import CHECKS
 from checks.check import Check
+from checks.preflight import ITEMS
+from checks.preflight.item import Item
 
 _PAGE = "docs/checks.md"
+_LAUNCH_PAGE = "docs/launching.md"
 
 
 def show_checks(*, as_json: bool) -> None:
     """List all checks."""
     if as_json:
-        say_json([check_row(check) for check in CHECKS])
+        say_json([*(check_row(check) for check in CHECKS), *(item_row(item) for item in ITEMS)])
         return
-    rows = [(check.id, check.severity, check.title, _say_thresholds(check)) for check in CHECKS]
+    rows = [(check.id, str(check.severity), check.title, _say_thresholds(check)) for check in CHECKS]
+    rows += [(item.id, "at launch", item.title, "") for item in ITEMS]
     say_table(("CHECK", "SEVERITY", "WHAT", "THRESHOLDS"), rows)
 
 
@@ -34,6 +39,19 @@ def check_row(check: Check[Any, Any]) -> Mapping[str, object]:
         },
         "source": check.source,
         "docs": f"{_PAGE}#{check.id.replace('.', '')}",  # a heading's anchor has no dots
+    }
+
+
+def item_row(item: Item) -> Mapping[str, object]:
+    """Return an item of the launch checklist as a check: its worst finding forbids the launch."""
+    return {
+        "id": item.id,
+        "title": item.title,
+        "severity": Severity.CRITICAL.value,
+        "needs": [],
+        "thresholds": {},
+        "source": item.source,
+        "docs": f"{_LAUNCH_PAGE}#{item.id.replace('.', '')}",
     }
 
 

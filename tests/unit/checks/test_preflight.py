@@ -1,9 +1,11 @@
 """Each item of the launch checklist: what must be blocked, what must pass, and what must be Unknown."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from bot.commands.checks import item_row
 from bot.model.code import SourceCommit, SourceFault, SourceFaultKind
 from bot.model.job import JobState
 from bot.model.preflight import Decision, PreflightFinding, PreflightReport, Preparation, Weight
@@ -415,3 +417,11 @@ def test_the_gravest_finding_decides(found: tuple[Weight, ...], decision: Decisi
 def test_a_job_that_lives_is_not_this_runs_own_before_anything_is_on_record() -> None:
     assert weights(IDENTITY, preparation(jobs=job(), **planned(JobState.RUNNING))) == [BLOCKS]
     assert weights(IDENTITY, preparation(is_first=False, jobs=job(), **planned(JobState.RUNNING))) == []
+
+
+def test_every_item_has_its_section_where_hero_checks_points_to() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "launching.md").read_text(encoding="utf-8")
+
+    for item in ITEMS:
+        assert f"\n### {item.id}\n" in page
+        assert item_row(item)["docs"] == f"docs/launching.md#{item.id.replace('.', '')}"
