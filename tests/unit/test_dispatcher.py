@@ -17,12 +17,13 @@ from bot.model.action import ActionState, StepName
 from bot.model.delivery import ChannelName, Delivery, Never, SendOutcome, Sent, Target
 from bot.model.event import Commanded, Place, RunChecked, Unsaid
 from bot.model.person import Actor, Standing
-from bot.model.plan import RequestState
+from bot.model.plan import RelaunchPlan, RequestState
+from bot.model.preflight import PreflightFinding, PreflightReport, Weight
 from bot.model.reading import Reading
 from bot.model.record import Decision, Record
 from bot.model.run import RunState
 from bot.model.update import Update, UpdateKind
-from bot.model.value import RunId
+from bot.model.value import CheckId, RunId
 from bot.redaction import Redactor
 from bot.store.store import Store
 from handlers.reply import decide_pressed
@@ -520,3 +521,34 @@ async def test_what_is_about_hero_itself_is_told_once(desk: Desk) -> None:
 
     assert [u.headline for u in await desk.told()] == ["the client is old"]
     assert await desk.told(GITHUB) == [], "an issue belongs to a run"
+
+
+# The launch checklist
+
+
+@pytest.mark.parametrize(
+    ("weight", "accepts"),
+    [(Weight.NOTE, ()), (Weight.ASKS, ("launch.identity: not clear",)), (Weight.BLOCKS, None), (Weight.UNKNOWN, None)],
+)
+async def test_what_the_checklist_says_decides_what_is_asked(
+    desk: Desk, weight: Weight, accepts: tuple[str, ...] | None
+) -> None:
+    wanted = record(instances=(instance(),))
+    await desk.put(wanted.model_copy(update={"run": wanted.run.model_copy(update={"relaunch_wanted_by": "ada"})}))
+    finding = PreflightFinding(check=CheckId("launch.identity"), weight=weight, message="not clear", fix="mend it")
+    event = checked(launch=instance(), jobs=job()).model_copy(
+        update={"preparation": PreflightReport(values=(), findings=(finding,))}
+    )
+
+    await desk.dispatcher.run_checked(contract(), event)
+
+    asked = (await desk.record()).open_relaunch
+    said = " ".join(f"{each.headline} {each.next}" for each in await desk.told())
+    if accepts is None:
+        assert asked is None
+        assert "not clear" in said
+        assert "mend it" in said
+    else:
+        assert asked is not None
+        assert isinstance(asked.plan, RelaunchPlan)
+        assert asked.plan.accepts == accepts

@@ -7,6 +7,7 @@ import pytest
 
 from bot.commands.checks import item_row
 from bot.model.code import SourceCommit, SourceFault, SourceFaultKind
+from bot.model.crash import Classification, CrashClass, RelaunchAdvice
 from bot.model.job import JobState
 from bot.model.preflight import Decision, PreflightFinding, PreflightReport, Preparation, Weight
 from bot.model.reading import Gap, Known
@@ -23,7 +24,7 @@ from checks.preflight.item import Item, Told, judge_preparation
 from checks.preflight.kind import KIND
 from checks.preflight.people import PEOPLE
 from checks.preflight.tracker import TRACKER
-from checks.preflight.trajectory import TRAJECTORY
+from checks.preflight.trajectory import TRAJECTORY, propose, say_proposal
 from tests.fakes.preparations import (
     OTHER_SHA,
     SHA,
@@ -425,3 +426,37 @@ def test_every_item_has_its_section_where_hero_checks_points_to() -> None:
     for item in ITEMS:
         assert f"\n### {item.id}\n" in page
         assert item_row(item)["docs"] == f"docs/launching.md#{item.id.replace('.', '')}"
+
+
+def crash(crash_class: CrashClass, *, affects: bool | None = None) -> Classification:
+    return Classification(
+        crash_class=crash_class,
+        relaunch=RelaunchAdvice.ASK,
+        trajectory_affecting=affects,
+        evidence=(),
+        location=None,
+        summary="x",
+        signature="x",
+    )
+
+
+@pytest.mark.parametrize(
+    ("ended", "changed", "run", "said"),
+    [
+        (None, (), "same", "no change of the code is known"),
+        (crash(CrashClass.INFRA_PREEMPTION), (), "same", "infra preemption"),
+        (crash(CrashClass.CODE_BUG_SMALL, affects=False), (), "same", "changes nothing that is learned"),
+        (crash(CrashClass.CODE_BUG_COMPLEX, affects=True), (), "ask", "initialize_from"),
+        (crash(CrashClass.OOM_DEVICE), (), "ask", "may change"),
+        (crash(CrashClass.INFRA_PREEMPTION), ("src/optim/muon.py",), "new", "a NEW one is needed"),
+        (crash(CrashClass.CODE_BUG_SMALL, affects=False), ("src/logging_utils.py",), "same", "logging_utils.py"),
+        (None, ("src/misc.py",), "ask", "misc.py"),
+    ],
+)
+def test_what_is_proposed_is_the_same_run_or_a_new_one_with_the_reason(
+    ended: Classification | None, changed: tuple[str, ...], run: str, said: str
+) -> None:
+    proposal = propose(ended, changed)
+
+    assert proposal.run == run
+    assert said in say_proposal(proposal)

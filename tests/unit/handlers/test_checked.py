@@ -398,6 +398,7 @@ def test_a_newer_checkpoint_voids_the_question_and_asks_anew_with_the_difference
     assert "step-200" in difference
     assert "step-300" in difference
     assert any(line.startswith("launches so far") for line in question.evidence)
+    assert "run id: the same (no change of the code is known)" in question.evidence
 
 
 def test_a_changed_command_voids_the_question() -> None:
