@@ -85,6 +85,9 @@ def recorded(
             happened.append(TrackerSeen(url=tracker.url, id=tracker.id, name=tracker.name))
             known = {"tracker_url": tracker.url, "tracker_name": tracker.name, "tracker_digest": _sha256(tracker.url)}
             run = run.model_copy(update=known)
+    elif not before.run.promised and any(isinstance(each, Launched) for each in happened):
+        # Else the first look would take this launch for one from before there were records.
+        run = (run or before.run).model_copy(update={"promised": promise_of(context.contract, shape)})
     whole = (*decision.happened, *happened)
     told = (_keep_record(context, before, whole, at),) if whole and _has_issue(context) else ()
     return decision.model_copy(update={"run": run, "happened": whole, "tell": (*decision.tell, *told)})

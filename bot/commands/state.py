@@ -28,6 +28,7 @@ from bot.model.contract import Contract
 from bot.model.delivery import ChannelName
 from bot.model.handover import StateFile, command_line, differences_from, without_waiting
 from bot.model.record import Decision, Record
+from bot.model.roles import with_roles
 from bot.model.run import Instance
 from bot.model.value import JobId, RunId
 from bot.redaction import Redactor
@@ -36,7 +37,6 @@ from bot.render.text import clean
 from bot.settings import Settings
 from bot.store.store import Store
 from handlers.context import Context, Rules
-from handlers.promises import promise_of
 from handlers.recorded import recorded
 
 _LARGEST_BYTES = 256 * 1024
@@ -197,11 +197,10 @@ def _decision(
     decision = Decision(happened=(imported,), audit=(audit,))
     shape = shape_of(contract, Redactor(settings.secrets))
     if imported.is_taken:
-        run = record.run.model_copy(update={"promised": promise_of(contract, shape)})
-        taken = launch.model_copy(update={"shape": shape})
-        decision = decision.model_copy(update={"run": run, "instances": (taken,)})
+        decision = decision.model_copy(update={"instances": (launch.model_copy(update={"shape": shape}),)})
     channels = (ChannelName.GITHUB,) if settings.github.token is not None else ()
-    context = Context(contract=contract, people=settings.persons, channels=channels, rules=_rules(settings))
+    meant = with_roles(contract, record.run.roles)
+    context = Context(contract=meant, people=settings.persons, channels=channels, rules=_rules(settings))
     return recorded(record, decision, context, at, shape=shape)
 
 

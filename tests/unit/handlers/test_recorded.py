@@ -154,6 +154,17 @@ def test_a_run_that_was_watched_before_there_were_records_gets_its_launches_at_t
     assert checked(after(before, decision), snapshot(jobs=(job(),), at=later(30)), surroundings).happened == ()
 
 
+def test_a_launch_that_hero_made_before_its_first_look_is_on_record_once() -> None:
+    surroundings = context()
+    fresh_launch = instance().model_copy(update={"command": ("python", "train.py"), "shape": shape(surroundings)})
+    made = recorded(fresh(), Decision(instances=(fresh_launch,)), surroundings, AT, shape=shape(surroundings))
+
+    looked_at = checked(after(fresh(), made), snapshot(jobs=(job(),), at=later(15)), surroundings)
+
+    assert kinds(made.happened) == ["launched"]
+    assert looked_at.happened == ()
+
+
 def test_a_failure_its_request_and_its_end_are_on_record_each_once() -> None:
     surroundings = context()
     start = after(fresh(), checked(fresh(), snapshot(jobs=(job(),), is_first=True), surroundings))
