@@ -4,20 +4,23 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 from bot.errors import StoreError
 from bot.model.chronicle import Launched, MilestoneReached, StepEnded, find_fault
+from bot.model.delivery import ChannelName, Later
 from bot.model.record import Decision
 from bot.model.run import Run, RunState
 from bot.model.value import RunId
+from bot.model.verdict import Severity
 from bot.redaction import Redactor
 from bot.store.store import Store
 from tests.fakes.chronicles import LIFE
 from tests.fakes.clock import START, FakeClock
-from tests.fakes.decisions import RUN, a_request
+from tests.fakes.decisions import RUN, a_request, a_telling
 
 SECRET = "xoxb-1234567890-abcdefghijklmnop"
 OTHER = RunId("other-run")
@@ -131,6 +134,22 @@ async def test_secrets_are_cut_before_the_hash_is_made(store: Store, file: Path)
 
     assert SECRET.encode() not in whole
     assert b"a1a1a1a1a1" not in whole
+
+
+async def test_a_record_that_waits_for_its_issue_holds_up_no_message(store: Store) -> None:
+    github = (ChannelName.GITHUB,)
+    async with store.transaction() as tx:
+        record = a_telling("record", slot="record", severity=Severity.CRITICAL, channels=github)
+        await tx.apply(Decision(tell=(record,)), RUN, START)
+    (waiting,) = await store.due_deliveries(ChannelName.GITHUB)
+    await store.delivery_begun(waiting.number)
+    await store.delivery_ended(waiting.number, Later(reason="ill"), retry_after=timedelta(minutes=5))
+    async with store.transaction() as tx:
+        await tx.apply(Decision(tell=(a_telling("news", channels=github),)), RUN, START)
+
+    due = await store.due_deliveries(ChannelName.GITHUB)
+
+    assert [each.key for each in due] == ["news/github"]
 
 
 async def test_an_entry_that_is_none_is_told_and_not_passed_over(store: Store, file: Path) -> None:

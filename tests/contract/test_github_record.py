@@ -190,7 +190,12 @@ async def test_a_text_that_leaves_no_room_is_left_alone_with_the_fix(gh: FakeGit
 
     assert isinstance(outcome, Never)
     assert "leaves no room" in outcome.reason
+    assert "leaves no room for the run's record: shorten it" in channel.trouble
     assert body(gh) == long
+
+    gh.user_edits_issue(1, MINE)
+    assert isinstance(await keep(channel, 2), Sent)
+    assert channel.trouble == ""
 
 
 async def test_a_long_record_fits_into_what_people_leave(

@@ -11,6 +11,7 @@ import structlog
 
 from bot.channels.github.client import GitHubClient
 from bot.channels.github.records import Records
+from bot.channels.github.trouble import Trouble
 from bot.channels.ports import Ledger
 from bot.model.chronicle import Entry, Written, head_of
 from bot.model.delivery import Never, SendOutcome, Sent
@@ -30,10 +31,11 @@ _MARKERS_AND_NOTE = 1_000
 class Bodies:
     """Writes the blocks; whoever calls holds the channel's turn."""
 
-    def __init__(self, client: GitHubClient, ledger: Ledger, records: Records) -> None:
+    def __init__(self, client: GitHubClient, ledger: Ledger, records: Records, trouble: Trouble) -> None:
         self._client = client
         self._ledger = ledger
         self._records = records
+        self._trouble = trouble
 
     async def keep(self, run_id: RunId, issue: int) -> SendOutcome:
         """Bring the block up to date with the record as it is now.
@@ -48,10 +50,11 @@ class Bodies:
         edit = _Edit(run_id, entries, before)
         seen = await self._client.edit_issue(issue, edit.change)
         if edit.written is None:
-            return Never(
-                reason=f"the text of issue #{issue} leaves no room for the run's record",
-                fix="shorten it, or name another issue as channels.github_issue in the run's contract",
-            )
+            reason = f"the text of issue #{issue} leaves no room for the run's record"
+            fix = "shorten it, or name another issue as channels.github_issue in the run's contract"
+            self._trouble.begin(_concern(issue), f"{reason}: {fix}")
+            return Never(reason=reason, fix=fix)
+        self._trouble.end(_concern(issue))
         await self._records.save_written(run_id, issue, edit.written)
         if edit.written.is_left_alone:
             log.warning(
@@ -60,6 +63,10 @@ class Bodies:
         elif before is not None and edit.written.times_put_back > before.times_put_back:
             log.warning("github_record_put_back", issue=issue, run_id=run_id, reason="its markers were taken out")
         return Sent(message_id=str(issue), link=seen.link)
+
+
+def _concern(issue: int) -> str:
+    return f"record in issue {issue}"
 
 
 class _Edit:

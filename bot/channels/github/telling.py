@@ -69,7 +69,7 @@ class Teller:
         self._logins = logins
         self._login_of = login_of
         self._timezone = timezone
-        self._bodies = Bodies(client, ledger, records)
+        self._bodies = Bodies(client, ledger, records, trouble)
 
     async def tell(self, delivery: Delivery, issue: int) -> SendOutcome:
         """Tell it, or find that it was told.
