@@ -100,7 +100,7 @@ class PlanPreparer:
         digest = (f"digest: {found.digest[:12]}",) if found.digest else ()
         return Answer(
             headline=f"a {verb} of {contract.run_id}: {decision_words(found.report)}",
-            lines=(*finding_lines(found.report), *value_lines(found.report), *digest),
+            lines=(*finding_lines(found.report), *digest, *value_lines(found.report)),
             next=f"{asks if is_ready else mended}; nothing was changed",
             is_warning=not is_ready,
         )

@@ -58,7 +58,7 @@ def unseen(check: CheckId, gap: Unknown, what: str) -> PreflightFinding:
 
 def judge_preparation(items: tuple[Item, ...], prepared: Preparation) -> PreflightReport:
     """Let every item judge; one that raises is an Unknown of its own and hides none of the others."""
-    values: list[PreflightValue] = []
+    values: dict[str, PreflightValue] = {}
     findings: list[PreflightFinding] = []
     for item in items:
         if item.only_first and not prepared.is_first:
@@ -68,6 +68,6 @@ def judge_preparation(items: tuple[Item, ...], prepared: Preparation) -> Preflig
         except Exception as error:  # noqa: BLE001 - one of the four borders: a check's run
             said = "".join(traceback.format_exception_only(error)).strip()
             told = Told(findings=(item.finding(Weight.UNKNOWN, f"Hero's own check broke: {said}", "report it"),))
-        values += told.values
+        values |= {each.name: each for each in told.values}  # the item that knows most of a value comes later
         findings += told.findings
-    return PreflightReport(values=tuple(values), findings=tuple(findings))
+    return PreflightReport(values=tuple(values.values()), findings=tuple(findings))

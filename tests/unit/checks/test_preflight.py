@@ -7,9 +7,10 @@ import pytest
 
 from bot.commands.checks import item_row
 from bot.model.code import SourceCommit, SourceFault, SourceFaultKind
+from bot.model.contract import Basis
 from bot.model.crash import Classification, CrashClass, RelaunchAdvice
 from bot.model.job import JobState
-from bot.model.preflight import Decision, PreflightFinding, PreflightReport, Preparation, Weight
+from bot.model.preflight import Decision, PreflightFinding, PreflightReport, PreflightValue, Preparation, Weight
 from bot.model.reading import Gap, Known
 from bot.model.tracker import TrackerRunState
 from bot.model.value import CheckId, PersonName
@@ -460,3 +461,14 @@ def test_what_is_proposed_is_the_same_run_or_a_new_one_with_the_reason(
 
     assert proposal.run == run
     assert said in say_proposal(proposal)
+
+
+def test_a_value_that_two_items_tell_is_printed_once() -> None:
+    def tell(_prepared: Preparation) -> Told:
+        return Told(values=(PreflightValue(name="output_root", value="resolved", basis=Basis.MEASURED),))
+
+    later = Item(id=CheckId("launch.later"), title="x", source="x", judge=tell)
+
+    found = judge_preparation((IDENTITY, later), preparation())
+
+    assert [each.value for each in found.values if each.name == "output_root"] == ["resolved"]
