@@ -309,7 +309,7 @@ async def _known[T](question: Awaitable[T], clock: Clock) -> Reading[T]:
 
 def _no_launcher(contract: Contract) -> Unlaunchable:
     kind = contract.orchestrator.kind
-    return Unlaunchable(problems=(f"{kind} is not configured; add [{kind}] to hero.toml",))
+    return Unlaunchable(problems=(f"{kind} is not configured here; add [{kind}] to hero.toml, or another kind",))
 
 
 def _has_run(seen: Snapshot) -> bool:

@@ -17,7 +17,7 @@ def judge(prepared: Preparation) -> Told:
         stated("checkout", contract.checkout, contract.basis_of("checkout")),
     )
     findings = tuple(
-        COMMAND.finding(Weight.BLOCKS, f"the command may not be submitted: {problem}", f"mend `command` in {file}")
+        COMMAND.finding(Weight.BLOCKS, f"the command may not be submitted: {problem}", f"mend that in {file}")
         for problem in prepared.problems
     )
     return Told(values=values, findings=findings)
