@@ -27,7 +27,7 @@ from bot.model.delivery import ChannelName, Delivery, Never
 from bot.model.errand import Errand, Found
 from bot.model.event import RunChecked
 from bot.model.person import Person
-from bot.model.plan import RelaunchPlan
+from bot.model.plan import RelaunchPlan, RequestState
 from bot.model.preflight import PreflightReport
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import Instance, RunState
@@ -119,15 +119,20 @@ class Dispatcher:
                 if reminder is not None:
                     await tx.apply(Decision(tell=(reminder,)), record.run_id, at)
 
-    async def run_checked(self, contract: Contract, event: RunChecked) -> None:
-        """Commit what follows from one check of one run."""
+    async def run_checked(self, contract: Contract, event: RunChecked) -> bool:
+        """Commit what follows from one check of one run.
+
+        Returns:
+            Whether it has to be handed on once more with the launch checklist: a question for a launch follows from it,
+            which nobody foresaw when the sources were read, and nothing was committed.
+        """
         async with self._on.transaction() as tx:
             record = await tx.record(event.run_id)
             if _number(record.instance) != _number(event.snapshot.instance):
                 # The run was launched while its sources were read: they tell of the launch before, and not of this one.
                 log.info("check_outdated", run_id=event.run_id)
                 self._check_soon(event.run_id)
-                return
+                return False
             context = self._on.context(contract, record)
             decision = decide_checked(
                 record,
@@ -136,8 +141,11 @@ class Dispatcher:
                 make_plan=self._planner(contract, event.preparation),
                 shape=shape_of(contract, self._on.redactor),
             )
+            if event.preparation is None and any(r.state is RequestState.OPEN for r in decision.requests):
+                return True
             decision = self._on.recorded(record, decision, context, event.snapshot.at, event.snapshot)
             await tx.apply(decision, event.run_id, event.snapshot.at)
+            return False
 
     async def errand_found(self, contract: Contract, errand: Errand, found: Found) -> None:
         """Commit what follows from an errand that was looked into."""

@@ -26,7 +26,7 @@ from handlers.asking import incident_to_ask_about
 
 log = structlog.get_logger()
 
-type HandOn = Callable[[Contract, RunChecked], Awaitable[None]]
+type HandOn = Callable[[Contract, RunChecked], Awaitable[bool]]
 type Blocked = Callable[[BadContract], Awaitable[None]]
 
 
@@ -56,7 +56,7 @@ class Watcher:
             contracts: read anew at every check.
             store: the checks' memories are in it.
             clock: for durations in the log.
-            hand_on: gets the verdicts; commits what follows from them.
+            hand_on: gets the verdicts; commits what follows from them, or says that it needs the checklist for that.
             blocked: gets a contract that cannot be used.
             errands: what was asked for by command, looked into after the check.
             checklist: read when the check may end with the question for a launch.
@@ -92,7 +92,8 @@ class Watcher:
                 event = await self._look(self._with_cadence(contract))
                 if event is None:
                     return
-                await self._hand_on(contract, event)
+                if await self._hand_on(contract, event):
+                    await self._hand_on(contract, await self._prepared(self._with_cadence(contract), event))
             log.info(
                 "run_checked",
                 failed=[j.check for j in event.judgements if j.verdict.kind == "fail"],
@@ -121,6 +122,12 @@ class Watcher:
             memories=judged.memories,
             preparation=await self._checklist.judge(contract, record, seen) if asks else None,
         )
+
+    async def _prepared(self, contract: Contract, event: RunChecked) -> RunChecked:
+        """Return the same look with the launch checklist: somebody may have asked for a launch while it was made."""
+        record = await self._store.record(contract.run_id)
+        judged = await self._checklist.judge(contract, record, event.snapshot)
+        return event.model_copy(update={"preparation": judged})
 
     def _with_cadence(self, contract: Contract) -> Contract:
         """Return the contract with its cadence resolved, as checks expect it."""

@@ -28,7 +28,7 @@ from bot.redaction import Redactor
 from bot.store.store import Store
 from handlers.reply import decide_pressed
 from tests.fakes.clock import FakeClock
-from tests.fakes.snapshots import AT, RUN, contract, instance, job, later, snapshot
+from tests.fakes.snapshots import AT, RUN, checkpoint, contract, failed_job, instance, job, later, snapshot
 from tests.unit.handlers.scene import (
     A_BOT,
     GUEST,
@@ -434,6 +434,23 @@ async def test_a_snapshot_of_the_launch_before_is_not_judged(desk: Desk) -> None
     assert desk.soon == [RUN]
     assert await desk.told() == []
     assert (await desk.record()).instances[-1] == launched
+
+
+async def test_nothing_is_asked_without_the_launch_checklist(desk: Desk) -> None:
+    """Somebody asked for a launch while the sources were read, so that nobody had thought of reading it."""
+    known = record(request(state=RequestState.DENIED))
+    await desk.put(known.model_copy(update={"run": known.run.model_copy(update={"relaunch_wanted_by": "ada"})}))
+    event = checked(launch=instance(), jobs=failed_job(137), checkpoints=(checkpoint(200),))
+    clear = PreflightReport(values=(), findings=())
+
+    first = await desk.dispatcher.run_checked(contract(), event)
+    after_first = (await desk.record()).requests
+    second = await desk.dispatcher.run_checked(contract(), event.model_copy(update={"preparation": clear}))
+
+    assert first is True
+    assert [r.state for r in after_first] == [RequestState.DENIED]
+    assert second is False
+    assert [r.state for r in (await desk.record()).requests] == [RequestState.DENIED, RequestState.OPEN]
 
 
 async def test_a_wanted_relaunch_is_checked_at_once(desk: Desk) -> None:

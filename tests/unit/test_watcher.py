@@ -33,6 +33,8 @@ class Surroundings:
         self.log = ""
         self.judged = 0
         self.events: list[RunChecked] = []
+        self.is_wish_late = False
+        """Whether somebody asks for a launch while the sources are read."""
 
     async def read(self, _contract: Contract, launch: Any, _cursor: str) -> Snapshot:
         return snapshot(jobs=self.jobs, log=self.log, launch=launch, is_first=launch is None)
@@ -41,8 +43,9 @@ class Surroundings:
         self.judged += 1
         return REPORT
 
-    async def hand_on(self, _contract: Contract, event: RunChecked) -> None:
+    async def hand_on(self, _contract: Contract, event: RunChecked) -> bool:
         self.events.append(event)
+        return self.is_wish_late and event.preparation is None
 
     async def run(self, _contract: Contract) -> None:
         return
@@ -107,6 +110,17 @@ async def test_a_wish_has_it_read_though_the_job_lives(store: Store) -> None:
     await put(store, run=Run(run_id=RUN, relaunch_wanted_by="ada"))
 
     assert (await checked(Surroundings(), store)).preparation == REPORT
+
+
+async def test_a_wish_that_comes_while_the_sources_are_read_has_it_read_after_all(store: Store) -> None:
+    await put(store)
+    around = Surroundings()
+    around.is_wish_late = True
+
+    event = await checked(around, store)
+
+    assert [each.preparation for each in around.events] == [None, REPORT]
+    assert event.snapshot == around.events[0].snapshot
 
 
 async def test_an_open_question_has_it_read_again(store: Store) -> None:
