@@ -2,7 +2,7 @@
 
 import math
 from itertools import pairwise
-from statistics import fmean, median
+from statistics import median
 
 from pydantic import Field
 
@@ -137,10 +137,11 @@ def _allowed(before: tuple[Evaluation, ...], limits: RegressedThresholds) -> flo
     The differences of neighbours hold the trend too: in a curve that still falls they are large, and there a rise is
     no small thing; it is taken out as their median.
     """
-    steps = [late.loss - early.loss for early, late in pairwise(before)]
+    # In quarters: losses may be as large as any number, and a difference of differences is up to four times that.
+    steps = [late.loss / 4 - early.loss / 4 for early, late in pairwise(before)]
     trend = median(steps)
     few = 1 + _FEW / len(steps)
-    noise = few * _DIFFERENCE * fmean(abs(step - trend) for step in steps)
+    noise = 4 * few * _DIFFERENCE * sum(abs(step - trend) / len(steps) for step in steps)
     best = min(each.loss for each in before[-_RECENT:])
     return max(limits.share * abs(best), limits.sigmas * noise)
 
