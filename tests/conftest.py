@@ -9,7 +9,7 @@ import pytest
 
 from tests.fakes.clock import FakeClock
 
-pytest_plugins = ["tests.fakes.iris_cluster"]
+pytest_plugins = ["tests.fakes.iris_cluster", "tests.fakes.s3"]
 
 GOLDEN = Path(__file__).parent / "golden"
 

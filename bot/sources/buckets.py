@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import fsspec
 
 from bot.model.value import Value
+from bot.sources.gaps import is_forbidden
 
 _ALL_CLASSES = frozenset({"STANDARD"})
 _EU = "EU"
@@ -161,12 +162,6 @@ def amazon_rules(lifecycle: dict[str, Any]) -> Iterator[DeleteRule]:
             continue
         prefix = chosen.get("Prefix") or both.get("Prefix") or rule.get("Prefix") or ""
         yield DeleteRule(prefix=str(prefix), days=int(days))
-
-
-def is_forbidden(error: BaseException) -> bool:
-    """Whether a store's error says that the account may not; gcsfs tells it in the text alone."""
-    status = getattr(error, "code", getattr(error, "status", None))
-    return isinstance(error, PermissionError) or status in {401, 403} or str(error).startswith("Forbidden")
 
 
 def _code(error: BaseException) -> str:

@@ -44,8 +44,7 @@ def refused_by_store(service: str, address: str, error: Exception) -> ServiceErr
     module = type(error).__module__
     detail = f"{address}: {kind}: {str(error)[:300]}"
     is_about_us = module.startswith(("google.auth", "botocore")) and "Endpoint" not in kind
-    status = getattr(error, "code", getattr(error, "status", None))
-    if isinstance(error, PermissionError | NotADirectoryError) or status in {401, 403} or is_about_us:
+    if isinstance(error, NotADirectoryError) or is_forbidden(error) or is_about_us:
         return RefusedError(service, f"{detail}; what is there cannot be verified until it may be read")
     if isinstance(error, ImportError):
         return RefusedError(service, f"{detail}; install the package that reads it")
@@ -54,3 +53,9 @@ def refused_by_store(service: str, address: str, error: Exception) -> ServiceErr
     if isinstance(error, ValueError | KeyError):
         return UnrecognisedError(service, detail)
     return UnreachableError(service, detail)
+
+
+def is_forbidden(error: BaseException) -> bool:
+    """Whether a store's error says that the account may not; gcsfs tells a 403 in the text alone."""
+    status = getattr(error, "code", getattr(error, "status", None))
+    return isinstance(error, PermissionError) or status in {401, 403} or str(error).startswith("Forbidden")

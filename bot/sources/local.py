@@ -25,7 +25,10 @@ from bot.sources.local_files import (
     ExitRecord,
     JobRecord,
     StopRecord,
+    is_job_of,
     job_directory,
+    job_id_of,
+    job_numbers,
     read_record,
 )
 from bot.sources.local_processes import boot_of, is_alive, start_of
@@ -90,6 +93,19 @@ class LocalOrchestrator:
             return unknown_of(error, at)
         return Known(value=(job,) if job else (), at=at)
 
+    async def neighbours(
+        self, contract: Contract, job_id: JobId | None, past: tuple[JobId, ...]
+    ) -> Reading[tuple[Job, ...]]:
+        """Look for other live jobs of the run: by the directories that are there, and by the launches on record."""
+        at = self._clock.now()
+        try:
+            jobs = await self._threads.call(
+                find_neighbours, contract, job_id, past, at, deadline=self._deadline, key=contract.run_id
+            )
+        except ServiceError as error:
+            return unknown_of(error, at)
+        return Known(value=jobs, at=at)
+
     async def log(
         self,
         contract: Contract,
@@ -125,6 +141,25 @@ def find_job(contract: Contract, job_id: JobId, at: datetime) -> Job | None:
     ended = read_record(directory / "exit.json", ExitRecord)
     stopped = read_record(directory / "stop.json", StopRecord)
     return _job(job_id, record, judge(record, ended, stopped, alive=alive), at)
+
+
+def find_neighbours(contract: Contract, job_id: JobId | None, past: tuple[JobId, ...], at: datetime) -> tuple[Job, ...]:
+    """Return the run's live jobs beside this one, the oldest first. Blocks.
+
+    One whose end is on record is not looked at any closer: it needs no process, and no machine that sees it.
+
+    Raises:
+        ServiceError: it cannot be told.
+    """
+    numbered = {job_id_of(contract, number) for number in job_numbers(contract)}
+    others = sorted({*numbered, *(each for each in past if is_job_of(contract, each))} - {job_id})
+    jobs = (
+        find_job(contract, each, at)
+        for each in others
+        if read_record(job_directory(contract, each) / "exit.json", ExitRecord) is None
+    )
+    live = (job for job in jobs if job is not None and not job.state.is_terminal)
+    return tuple(sorted(live, key=lambda job: job.submitted_at))
 
 
 def _check_machine(record: JobRecord) -> None:

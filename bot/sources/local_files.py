@@ -87,6 +87,28 @@ def job_directory(contract: Contract, job_id: JobId) -> Path:
     return jobs_directory(contract) / parts["name"]
 
 
+def is_job_of(contract: Contract, job_id: JobId) -> bool:
+    """Whether that is the id of a local job of this run."""
+    parts = _JOB_ID.fullmatch(job_id)
+    return parts is not None and parts["run_id"] == contract.run_id
+
+
+def job_numbers(contract: Contract) -> tuple[int, ...]:
+    """Return the numbers of the run's jobs that have a directory, ascending; none when nothing was ever launched.
+
+    Raises:
+        ServiceError: they cannot be listed.
+    """
+    pattern = re.compile(rf"{re.escape(contract.run_id)}-(0|[1-9][0-9]{{0,8}})")
+    try:
+        names = [entry.name for entry in os.scandir(jobs_directory(contract))]
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise refused_by_system(SERVICE, error) from error
+    return tuple(sorted(int(found[1]) for name in names if (found := pattern.fullmatch(name))))
+
+
 def lock_path(contract: Contract) -> Path:
     """Return the file that is locked while a job of the run is being submitted."""
     return jobs_directory(contract) / f".{contract.run_id}.lock"

@@ -22,6 +22,18 @@ class Orchestrator(Protocol):
         """Ask for a job and its children, the job first; Known(()) only when it answered that there is none."""
         ...
 
+    async def neighbours(
+        self, contract: Contract, job_id: JobId | None, past: tuple[JobId, ...]
+    ) -> Reading[tuple[Job, ...]]:
+        """Ask which other jobs of the run live, that are neither this one nor below it.
+
+        Args:
+            contract: of the run.
+            job_id: the job that is believed to be the run; None before there was one.
+            past: the jobs of its recorded launches.
+        """
+        ...
+
     async def log(self, contract: Contract, job_id: JobId, since: datetime | None) -> Reading[LogTail]:
         """Ask for the newest lines of the job and its children that were printed after ``since``.
 

@@ -78,13 +78,16 @@ class SnapshotReader:
         self._deadline = deadline
         self._dark: dict[tuple[RunId, Source], datetime] = {}
 
-    async def read(self, contract: Contract, instance: Instance | None, cursor: str) -> Snapshot:
+    async def read(
+        self, contract: Contract, instance: Instance | None, cursor: str, past: tuple[JobId, ...] = ()
+    ) -> Snapshot:
         """Ask every source now.
 
         Args:
             contract: of the run.
             instance: the launch that is believed to be current.
             cursor: where the last read of the metrics ended.
+            past: the jobs of all launches on record.
         """
         async with asyncio.TaskGroup() as group:
             checkpoints = group.create_task(
@@ -94,6 +97,7 @@ class SnapshotReader:
             code = group.create_task(self._read_code(contract), name="code")
             job_id = instance.job_id if instance else contract.orchestrator.job_id
             pods = group.create_task(self.pods(contract, job_id), name="pods")
+            neighbours = group.create_task(self.neighbours(contract, job_id, past), name="neighbours")
             jobs = await self._read_jobs(contract, job_id)
             since = _submitted_at(jobs, instance)
             telemetry = group.create_task(self._read_telemetry(contract, jobs), name="telemetry")
@@ -117,6 +121,7 @@ class SnapshotReader:
             code=code.result(),
             config=config.result(),
             pods=pods.result(),
+            neighbours=neighbours.result(),
         )
 
     async def _read_tracker(self, contract: Contract) -> Reading[TrackerState]:
@@ -146,6 +151,15 @@ class SnapshotReader:
         if self._pods is None or contract.orchestrator.kind != "iris" or job_id is None:
             return self._absent("no Kubernetes is configured for this run")
         return await self._guard(contract, Source.PODS, self._pods.pods(contract, job_id))
+
+    async def neighbours(
+        self, contract: Contract, job_id: JobId | None, past: tuple[JobId, ...]
+    ) -> Reading[tuple[Job, ...]]:
+        """Ask alone whether other jobs of the run live, as an action does that may start none beside them."""
+        orchestrator = self._orchestrators.get(contract.orchestrator.kind)
+        if orchestrator is None:
+            return self._not_configured(contract)
+        return await self._guard(contract, Source.NEIGHBOURS, orchestrator.neighbours(contract, job_id, past))
 
     def _absent(self, detail: str) -> Unknown:
         return Unknown(reason=Gap.NOT_CONFIGURED, detail=detail, at=self._clock.now())

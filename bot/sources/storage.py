@@ -76,9 +76,9 @@ class _OnDisk:
         return True
 
     def remove(self) -> None:
-        if self._path.is_symlink():
-            raise RefusedError(SERVICE, f"{self._path} is a link; delete by hand what it points to")
         try:
+            if self._path.is_symlink():
+                raise RefusedError(SERVICE, f"{self._path} is a link; delete by hand what it points to")
             Path(self._path, _METADATA).unlink(missing_ok=True)
             shutil.rmtree(self._path)
         except FileNotFoundError:

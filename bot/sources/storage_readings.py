@@ -18,9 +18,9 @@ from bot.model.contract import Contract
 from bot.model.preflight import Location
 from bot.model.reading import Known, Reading, Unknown
 from bot.model.snapshot import Checkpoint, newest_complete
-from bot.sources.buckets import Bucket, is_forbidden, store_at
+from bot.sources.buckets import Bucket, store_at
 from bot.sources.checkpoints import absolute
-from bot.sources.gaps import refused_by_store, refused_by_system, unknown_of
+from bot.sources.gaps import is_forbidden, refused_by_store, refused_by_system, unknown_of
 from bot.sources.ports import CheckpointSource
 from bot.sources.storage import SERVICE, directory_at
 from bot.threads import BoundedThreads

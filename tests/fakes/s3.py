@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import fsspec
+import pytest
 
 _RUNNING = re.compile(rb"Running on (http://\S+)")
 KEYS = {"key": "testing", "secret": "testing"}
@@ -52,7 +53,9 @@ class S3Server:
         self._post("reset", b"")
 
     def _post(self, what: str, body: bytes) -> None:
-        with urllib.request.urlopen(f"{self.url}/moto-api/{what}", data=body, timeout=30) as answer:
+        plain = {"Content-Type": "text/plain"}
+        request = urllib.request.Request(f"{self.url}/moto-api/{what}", data=body, headers=plain, method="POST")
+        with urllib.request.urlopen(request, timeout=30) as answer:
             answer.read()
 
 
@@ -73,3 +76,16 @@ def s3_server() -> Iterator[S3Server]:
             raise RuntimeError(msg)
         finally:
             process.terminate()
+
+
+@pytest.fixture(scope="session")
+def s3_process() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def s3(s3_process: S3Server) -> S3Server:
+    """An S3 without buckets."""
+    s3_process.empty()
+    return s3_process

@@ -13,7 +13,7 @@ from bot.model.job import Attempt, Job, JobState, Task, TaskState
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.value import JobId
 from bot.sources.iris.devices import device_of
-from bot.sources.iris.shape import Fields, ShapeError, job_state, task_state
+from bot.sources.iris.shape import Fields, ShapeError, job_state, storable, task_state
 
 _PROSE_CHARS = 4000
 _MIB = 2**20
@@ -59,12 +59,7 @@ def parse_descendants(payload: object, job_id: JobId) -> tuple[tuple[Job, ...], 
 
     A neighbour whose name merely begins alike is not below it.
     """
-    answer = Fields({"jobs": payload} if isinstance(payload, list) else payload, "answer")
-    jobs = tuple(_job(each) for each in answer.messages("jobs") if _is_below(each, job_id))
-    more = answer.get("has_more")
-    if more is not None and not isinstance(more, bool):
-        raise ShapeError("answer.has_more is no yes or no")
-    return jobs, bool(more)
+    return _page(payload, lambda found: found.startswith(f"{job_id}/"))
 
 
 @recognised
@@ -72,6 +67,26 @@ def parse_listed_job(payload: object, job_id: JobId) -> Job | None:
     """Find exactly one job in a list; None when the list does not hold it."""
     jobs = Fields({"jobs": payload} if isinstance(payload, list) else payload, "answer").messages("jobs")
     return next((_job(each) for each in jobs if each.text("job_id") == job_id), None)
+
+
+@recognised
+def parse_named(payload: object, is_wanted: Callable[[str], bool]) -> tuple[tuple[Job, ...], bool]:
+    """Read one page of ListJobs, or the old CLI's list: the jobs whose ids are wanted, and whether there are more pages.
+
+    The others are strangers: whatever their rows hold, nothing hangs on it.
+    """
+    return _page(payload, is_wanted)
+
+
+@recognised
+def parse_states(payload: object) -> dict[str, JobState]:
+    """Read GetJobState: the state of each job that the controller knows; an id that it left out is unknown to it."""
+    states = Fields(payload, "answer").get("states")
+    if states is None:
+        return {}
+    if not isinstance(states, dict):
+        raise ShapeError(f"answer.states is {type(states).__name__}, not an object")
+    return {storable(str(name)): job_state(value, f"answer.states[{name!r:.80}]") for name, value in states.items()}
 
 
 @recognised
@@ -171,5 +186,10 @@ def parent_of(job_id: JobId) -> JobId | None:
     return JobId(above) if above.count("/") >= 2 else None  # noqa: PLR2004 - /user/job
 
 
-def _is_below(job: Fields, job_id: JobId) -> bool:
-    return job.text("job_id").startswith(f"{job_id}/")
+def _page(payload: object, is_wanted: Callable[[str], bool]) -> tuple[tuple[Job, ...], bool]:
+    answer = Fields({"jobs": payload} if isinstance(payload, list) else payload, "answer")
+    jobs = tuple(_job(each) for each in answer.messages("jobs") if is_wanted(each.text("job_id")))
+    more = answer.get("has_more")
+    if more is not None and not isinstance(more, bool):
+        raise ShapeError("answer.has_more is no yes or no")
+    return jobs, bool(more)

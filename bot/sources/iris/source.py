@@ -9,6 +9,7 @@ from typing import Any
 from bot.clock import Clock
 from bot.errors import DeadlineError, ServiceError
 from bot.model.contract import Contract
+from bot.model.coordinators import Sought
 from bot.model.durations import say_duration
 from bot.model.job import Job, Task
 from bot.model.reading import Gap, Known, Reading, Unknown
@@ -21,6 +22,7 @@ from bot.sources.iris.client_age import client_build_date
 from bot.sources.iris.failure import SERVICE, NotFoundError, NoVerbError, says_no_such_job
 from bot.sources.iris.following import LogFollower
 from bot.sources.iris.lines import parse_printed
+from bot.sources.iris.neighbours import find_neighbours, neighbours_without_rpc
 from bot.sources.iris.older import jobs_without_rpc
 from bot.sources.iris.parse import parse_descendants, parse_job_status, parse_task, parse_tasks, task_count
 from bot.sources.iris.requested import JobRequests
@@ -85,6 +87,27 @@ class IrisOrchestrator:
                 return Known(
                     value=tuple(job.model_copy(update={"tasks": read}) for (job, _), read in with_tasks), at=at
                 )
+
+    async def neighbours(
+        self, contract: Contract, job_id: JobId | None, past: tuple[JobId, ...]
+    ) -> Reading[tuple[Job, ...]]:
+        """Ask whether other coordinators of the run live, by the names of ``bot.model.coordinators`` and by ``past``.
+
+        Their tasks are not read, only how many they have; of a reading that fails nothing else hangs on.
+        """
+        if (gap := self._not_configured()) is not None:
+            return gap
+        if job_id is None:
+            return Known(value=(), at=self._clock.now())
+        sought = Sought(run_id=contract.run_id, current=job_id, past=past)
+        try:
+            async with self._until(asyncio.get_running_loop().time() + self._settings.deadline.total_seconds()):
+                try:
+                    return await find_neighbours(self.ask, sought, self._clock)
+                except NoVerbError:
+                    return await neighbours_without_rpc(self.cli, sought, self._clock)
+        except ServiceError as error:
+            return unknown_of(error, self._clock.now())
 
     async def log(self, contract: Contract, job_id: JobId, since: datetime | None) -> Reading[LogTail]:
         """Ask for the newest lines of a job and everything below it, printed after ``since``.

@@ -6,14 +6,14 @@ never named.
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 
 from bot.model.job import Attempt, Job, Task
-from bot.model.reading import Known
+from bot.model.reading import Gap, Known, Unknown
 from bot.model.value import JobId
 from bot.sources.iris.devices import NOT_TOLD, device_of_json
-from bot.sources.iris.parse import exit_code_of, parent_of, recognised
+from bot.sources.iris.parse import NO_TASKS, exit_code_of, parent_of, recognised
 from bot.sources.iris.shape import Fields, ShapeError, job_state, storable, task_state
 
 COLUMNS_SQL = (
@@ -42,6 +42,8 @@ _WANTED: Mapping[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
 }
+
+_NO_TIME = datetime.fromtimestamp(0, UTC)
 
 
 def rows_of(payload: object) -> tuple[Mapping[str, str], ...]:
@@ -75,20 +77,38 @@ def parse_columns(payload: object) -> frozenset[tuple[str, str]]:
 def tree_sql(job_id: JobId, columns: Iterable[tuple[str, str]]) -> str:
     """Return the query for one job and everything below it, never for a neighbour whose name begins alike."""
     there = frozenset(columns)
-    chosen = ", ".join(
-        f"{alias}.{name} AS {alias}_{name}"
-        for table, (alias, names) in _WANTED.items()
-        for name in names
-        if (table, name) in there
-    )
+    chosen = _chosen(there, _WANTED)
     devices = "LEFT JOIN job_config c ON c.job_id = j.job_id " if ("job_config", "res_device_json") in there else ""
-    quoted = job_id.replace("'", "''")
-    like = quoted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    quoted = _quoted(job_id)
+    like = _literally(quoted)
     return (
         f"SELECT {chosen} FROM jobs j LEFT JOIN tasks t ON t.job_id = j.job_id "  # noqa: S608 - quoted above; read-only
         f"LEFT JOIN task_attempts a ON a.task_id = t.task_id {devices}"
         f"WHERE j.job_id = '{quoted}' OR j.job_id LIKE '{like}/%' ESCAPE '\\' "
         f"ORDER BY j.job_id, t.task_index, a.attempt_id"
+    )
+
+
+def named_sql(prefixes: Iterable[JobId], ids: Iterable[JobId], columns: Iterable[tuple[str, str]]) -> str:
+    """Return the query for the jobs whose ids begin so or are these, without what is below them and without tasks."""
+    begins = (f"j.job_id LIKE '{_literally(_quoted(prefix))}%' ESCAPE '\\'" for prefix in prefixes)
+    are = (f"j.job_id = '{_quoted(job_id)}'" for job_id in ids)
+    wanted = " OR ".join((*begins, *are))
+    chosen = _chosen(frozenset(columns), ("jobs",))
+    return f"SELECT {chosen} FROM jobs j WHERE ({wanted}) AND j.job_id NOT LIKE '/%/%/%' ORDER BY j.job_id"  # noqa: S608 - quoted; read-only
+
+
+@recognised
+def parse_named_rows(payload: object, is_wanted: Callable[[str], bool]) -> tuple[Job, ...]:
+    """Read those rows, one a job; whose ids are not wanted are strangers, and not looked at."""
+    rows = rows_of(storable(payload) if isinstance(payload, str) else payload)
+    names = tuple(row.get("j_job_id", "") for row in rows)
+    if not all(names):
+        raise ShapeError("a row of the jobs holds no job_id")
+    jobs = (_job(JobId(name), [row], _NO_TIME) for name, row in zip(names, rows, strict=True) if is_wanted(name))
+    return tuple(
+        job.model_copy(update={"tasks": Unknown(reason=Gap.NOT_CONFIGURED, detail=NO_TASKS, at=job.submitted_at)})
+        for job in jobs
     )
 
 
@@ -165,6 +185,24 @@ def _attempt(attempt: Fields) -> Attempt:
         started_at=attempt.moment("started_at_ms"),
         finished_at=attempt.moment("finished_at_ms"),
     )
+
+
+def _chosen(there: frozenset[tuple[str, str]], tables: Iterable[str]) -> str:
+    return ", ".join(
+        f"{alias}.{name} AS {alias}_{name}"
+        for table in tables
+        for alias, names in (_WANTED[table],)
+        for name in names
+        if (table, name) in there
+    )
+
+
+def _quoted(job_id: JobId) -> str:
+    return job_id.replace("'", "''")
+
+
+def _literally(quoted: str) -> str:
+    return quoted.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
 
 
 def _of_alias(row: Mapping[str, str], alias: str) -> dict[str, str]:
