@@ -56,6 +56,12 @@ def open_mark(address: str) -> str:
     return ""
 
 
+def is_of_house(address: str, rules: LaunchRules) -> bool:
+    """Whether it lies below the house's prefix, which may be an address or a path."""
+    prefix = rules.prefix.rstrip("/")
+    return bool(prefix) and address.startswith(f"{prefix}/")
+
+
 def key_of(address: str, rules: LaunchRules) -> str:
     """Return what lies below the house's prefix, or else below the bucket, without slashes around it."""
     prefix = rules.prefix.rstrip("/")
@@ -66,8 +72,11 @@ def key_of(address: str, rules: LaunchRules) -> str:
 
 
 def cluster_prefix(address: str, rules: LaunchRules) -> str:
-    """Return the cluster's prefix that a remote address lies below, such as ``iris/``; empty when below none."""
-    if not is_remote(address):
+    """Return the cluster's prefix that an address lies below, such as ``iris/``; empty when below none.
+
+    Only what is remote, or below the house's prefix, can be the cluster's.
+    """
+    if not is_remote(address) and not is_of_house(address, rules):
         return ""
     key = "/".join(part for part in key_of(address, rules).split("/") if part)
     return next((each for each in rules.cluster_prefixes if f"{key}/".startswith(f"{each.strip('/')}/")), "")
@@ -101,9 +110,9 @@ def callers(contract: Contract) -> tuple[str, ...]:
 def is_own(address: str, contract: Contract, rules: LaunchRules) -> bool:
     """Whether it lies below the caller's own ``users/NAME/`` of the house."""
     key = key_of(address, rules)
-    prefix = rules.prefix.rstrip("/")
-    is_of_house = not prefix or address.startswith(f"{prefix}/")
-    return is_of_house and any(key.startswith(f"users/{name}/") for name in callers(contract))
+    return (not rules.prefix or is_of_house(address, rules)) and any(
+        key.startswith(f"users/{name}/") for name in callers(contract)
+    )
 
 
 def is_versioned(address: str) -> bool:

@@ -16,7 +16,7 @@ from bot.errors import RefusedError, ServiceError
 from bot.model.addresses import addresses_of, is_in_store, is_remote, parent_of, step_in
 from bot.model.contract import Contract
 from bot.model.preflight import Location
-from bot.model.reading import Known, Reading, Unknown
+from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import Checkpoint, newest_complete
 from bot.sources.buckets import Bucket, store_at
 from bot.sources.checkpoints import absolute
@@ -59,7 +59,8 @@ class StorageReader:
     async def start(self, contract: Contract) -> Reading[tuple[Checkpoint, ...]]:
         """Return the checkpoints beside ``initialize_from``, itself among them.
 
-        One that names no step is taken for a root, so that what lies in it can be told.
+        One that names no step is taken for a root, so that what lies in it can be told. A path that is not there is
+        Unknown for a run on other machines: it may well be there.
         """
         address = contract.initialize_from
         if address is None:
@@ -67,7 +68,12 @@ class StorageReader:
         address = absolute(address.rstrip("/"), contract.checkout)
         root = parent_of(address) if step_in(address) is not None else address
         beside = contract.model_copy(update={"checkpoint_roots": (root,), "resume_root": None})
-        return await self._checkpoints.checkpoints(beside)
+        found = await self._checkpoints.checkpoints(beside)
+        is_elsewhere = contract.orchestrator.kind != "local" and not is_remote(root)
+        if is_elsewhere and isinstance(found, Known) and not found.value:
+            detail = f"{root} is no directory that Hero sees; mount it there too, or name an address"
+            return Unknown(reason=Gap.REFUSED, detail=detail, at=found.at)
+        return found
 
     async def checkpoint_bytes(
         self, contract: Contract, checkpoints: Reading[tuple[Checkpoint, ...]]

@@ -7,7 +7,7 @@ deleted, and what does not fit in memory on the node itself.
 import re
 from collections.abc import Iterator
 
-from bot.model.addresses import cluster_prefix, is_own, is_remote, is_temporary, ttl_days
+from bot.model.addresses import cluster_prefix, is_of_house, is_own, is_remote, is_temporary, ttl_days
 from bot.model.contract import Basis, RunKind
 from bot.model.places import normalised, overlaps
 from bot.model.preflight import PreflightFinding, PreflightValue, Preparation, Weight
@@ -53,7 +53,7 @@ def lifetime(prepared: Preparation, field: str) -> tuple[int | None, Basis]:
     if found is not None and found.is_told:
         return found.expires_days, Basis.MEASURED
     address = getattr(prepared.contract, field) or ""
-    return (ttl_days(address) if is_remote(address) else None), Basis.INFERRED
+    return ttl_days(address), Basis.INFERRED
 
 
 def _findings(prepared: Preparation) -> Iterator[PreflightFinding]:
@@ -85,9 +85,13 @@ def _of_field(prepared: Preparation, field: str, address: str) -> Iterator[Prefl
 
 
 def _transient(prepared: Preparation, field: str, address: str) -> Iterator[PreflightFinding]:
-    if not is_remote(address):
-        return  # a path of the node goes with the node
     rules, said = prepared.rules, says(prepared.contract, field, address)
+    if not is_remote(address) and not is_of_house(address, rules):
+        if field == "resume_root":  # of traces and sessions it is right that they go with their node
+            message = f"{said} is a path of the machines: whether it outlives them is not told (inferred)"
+            fix = f"write a temporary prefix of the same region into {toml_of(prepared.contract)}"
+            yield PLACES.finding(house_rule(prepared, Weight.ASKS), message, fix)
+        return
     days, basis = lifetime(prepared, field)
     wanted = f"a temporary prefix of the same region whose rule deletes after {rules.temporary_days} days"
     fix = f"put it below {wanted}, e.g. tmp/ttl={rules.temporary_days}d/…, in {toml_of(prepared.contract)}"

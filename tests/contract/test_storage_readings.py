@@ -100,8 +100,11 @@ async def test_a_path_of_other_machines_is_not_looked_for_on_this_one(tmp_path: 
     promised = contract(output_root=f"{tmp_path}/elsewhere", export_root=f"{tmp_path}/mounted", datasets=("hf://a/b",))
 
     found = await reader().locations(promised)
+    start = await reader().start(promised.model_copy(update={"initialize_from": f"{tmp_path}/older/step-9"}))
 
     assert set(found) == {"export_root"}
+    assert isinstance(start, Unknown)
+    assert "no directory that Hero sees" in start.detail
 
 
 async def test_the_size_is_that_of_the_newest_complete_checkpoint(tmp_path: Path) -> None:

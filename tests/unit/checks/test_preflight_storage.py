@@ -147,6 +147,8 @@ CASES: list[tuple[Item, Preparation, list[Weight], str]] = [
     (PLACES, in_house(resume_root=f"{PREFIX}/tmp/resume"), [ASKS], "says no ttl (inferred)"),
     (PLACES, in_house(resume_root=f"{PREFIX}/tmp/ttl=14d/x"), [ASKS], "after 14 days (inferred), and 30 are demanded"),
     (PLACES, in_house(resume_root=f"{PREFIX}/tmp/ttl=14d/x", is_first=False), [NOTE], "14 days"),
+    (PLACES, in_house(resume_root="/data/resume"), [ASKS], "whether it outlives them"),
+    (PLACES, in_house(traces_root="/data/traces", session_root="/data/session"), [], ""),
     (PLACES, in_house(read=lies("resume_root")), [BLOCKS], "no lifecycle rule of its bucket"),
     (PLACES, in_house(read=lies("resume_root", expires_days=30)), [], ""),
     (PLACES, in_house(read=lies("resume_root", expires_days=3)), [ASKS], "after 3 days (measured)"),
@@ -284,6 +286,21 @@ def test_each_item_weighs_what_it_finds_and_names_it(
     assert [each.weight for each in found.findings] == expected
     assert named in " ".join(each.message for each in found.findings)
     assert all(each.fix for each in found.findings)
+
+
+def test_a_house_on_a_shared_file_system_has_the_same_rules() -> None:
+    rules = LaunchRules(prefix="/lustre/hero")
+    mine = {"output_root": "/lustre/hero/users/ada/x", "export_root": None, "traces_root": None, "session_root": None}
+
+    def judged(item: Item, **fields: Any) -> list[Weight]:
+        return weights(item, in_house(rules=rules, **(mine | {"datasets": ()} | fields)))
+
+    assert judged(OUTPUT) == []
+    assert judged(OUTPUT, output_root="/lustre/hero/x") == [BLOCKS]
+    assert judged(OUTPUT, output_root="/lustre/hero/iris/x") == [BLOCKS, BLOCKS]
+    assert judged(PLACES, resume_root="/lustre/hero/tmp/ttl=30d/x") == []
+    assert judged(PLACES, resume_root="/lustre/hero/tmp/ttl=7d/x") == [ASKS]
+    assert judged(PLACES, resume_root="/lustre/hero/users/ada/x/resume") == [BLOCKS]
 
 
 def test_a_run_that_has_states_of_its_own_is_not_held_up_by_where_it_started() -> None:
