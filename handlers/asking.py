@@ -19,6 +19,7 @@ from bot.model.value import CheckId
 from bot.model.verdict import Severity
 from checks.preflight.trajectory import TRAJECTORY, propose, say_proposal
 from handlers import tellings
+from handlers.allowed import carry_out, why_not_allowed
 from handlers.context import Context
 from handlers.observed import Seen
 
@@ -108,6 +109,12 @@ def _put(
         asked_at=at,
         expires_at=at + context.rules.request_expires,
     )
+    closed = () if voided is None else (tellings.request_closed(context, record, voided, at),)
+    before = () if voided is None else (voided,)
+    allowance = record.run.allowance
+    if allowance is not None and not why_not_allowed(allowance, plan, incident, context, at):
+        done = carry_out(request, allowance, record, context, at)
+        return done.model_copy(update={"requests": (*before, *done.requests), "tell": (*closed, *done.tell)})
     audit = AuditEntry(
         at=at,
         run_id=record.run_id,
@@ -115,12 +122,8 @@ def _put(
         what="request_asked",
         detail=f"{request.name} to {request.dri}, plan {request.digest}: {reason}",
     )
-    told = [tellings.request_asked(context, record, request, at, extra)]
-    changed = [request]
-    if voided is not None:
-        told.insert(0, tellings.request_closed(context, record, voided, at))
-        changed.insert(0, voided)
-    return Decision(requests=tuple(changed), tell=tuple(told), audit=(audit,))
+    told = tellings.request_asked(context, record, request, at, extra)
+    return Decision(requests=(*before, request), tell=(*closed, told), audit=(audit,))
 
 
 def _why_needless(look: Look, request: Request) -> str:

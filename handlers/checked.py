@@ -48,7 +48,7 @@ def decide_checked(
     told.extend(milestone_told)
     asking = ask(look)
     told.extend(asking.tell)
-    run = after.run.model_copy(
+    run = (asking.run or after.run).model_copy(
         update={
             "milestone_step": milestone,
             "relaunch_wanted_by": "" if asking.requests else after.run.relaunch_wanted_by,
@@ -56,7 +56,7 @@ def decide_checked(
         }
     )
     after = after.model_copy(update={"run": run, "requests": _merge_requests(after.requests, asking.requests)})
-    if record.active_action is None:
+    if record.active_action is None and not asking.actions:
         told.append(tellings.live_status(context, after, at))
     return Decision(
         run=run,
@@ -64,6 +64,7 @@ def decide_checked(
         incidents=tuple(c.incident for c in changes.changes if c.incident not in record.incidents),
         verdicts=verdict_changes(record, event, changes),
         requests=asking.requests,
+        actions=asking.actions,
         memories=event.memories,
         tell=tuple(told),
         audit=asking.audit,
@@ -214,8 +215,13 @@ def _tell_arrival(context: Context, before: Record, after: Record, at: datetime)
 
 
 def _milestone(context: Context, before: Record, after: Record, at: datetime) -> tuple[int | None, tuple[Telling, ...]]:
-    """Tell the newest milestone that was passed since the last look; those passed before the first look are history."""
+    """Tell the newest milestone that was passed since the last look.
+
+    Those passed before the first look are history, unless it was Hero that launched the run: it has seen all of it.
+    """
     step, told = after.run.progress.step, before.run.milestone_step
+    if told is None and after.instance is not None and after.instance.command:
+        told = after.instance.from_step or 0
     if step is None:
         return told, ()
     plan = context.contract.milestones

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Callable, Mapping
 
-from handlers.commands import handing, showing, watching, wishing
+from handlers.commands import allowing, handing, showing, watching, wishing
 from handlers.commands.question import Answered, Question, say
 
 HELP = (
@@ -19,6 +19,7 @@ HELP = (
     "stop [RUN] — ask the DRI to stop the run's job",
     "cleanup [RUN] — list checkpoints that could be deleted, and ask the DRI for exactly that list",
     "seal [RUN] — look whether everything of a finished run is there, and ask the DRI for the seal",
+    "allow [RUN] relaunch 3 until 09:00 for infra — the DRI's yes in advance, bounded; `revoke [RUN]` ends it",
     "handoff [RUN] NAME [as owner|deputy] — hand a part to NAME; they `accept`, and get all they need",
     "pause [RUN] / resume [RUN] — stop and start watching a run; it is said in the status",
     "help — this list",
@@ -65,11 +66,27 @@ COMMANDS: Mapping[str, Callable[[Question, tuple[str, ...]], Answered]] = {
     "stop": wishing.stop,
     "cleanup": wishing.cleanup,
     "seal": wishing.seal,
+    "allow": allowing.allow,
+    "revoke": allowing.revoke,
     "handoff": handing.handoff,
     "pause": watching.pause,
     "resume": watching.resume,
     "help": _help,
 }
 _CHANGING = frozenset(
-    {"ack", "silence", "plan", "launch", "relaunch", "stop", "cleanup", "seal", "handoff", "pause", "resume"}
+    {
+        "ack",
+        "silence",
+        "plan",
+        "launch",
+        "relaunch",
+        "stop",
+        "cleanup",
+        "seal",
+        "allow",
+        "revoke",
+        "handoff",
+        "pause",
+        "resume",
+    }
 )

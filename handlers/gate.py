@@ -67,14 +67,20 @@ def judge_attempt(record: Record, attempt: Attempt, context: Context) -> Allowed
             answer=f"{request.name} was put to {request.dri}, and the DRI of {record.run_id} is {context.contract.dri} "
             "now; Hero asks anew at its next check, and nothing was changed.",
         )
-    if person.name != request.dri:
+    if person.name not in context.contract.approvers:
         return Turned(
             why="not_the_dri",
-            answer=f"Thank you, but only {context.contract.dri} (DRI of {record.run_id}) can decide {request.name}; "
-            "nothing was changed.",
+            answer=f"Thank you, but only {_say_approvers(context)} can decide {request.name}; nothing was changed.",
         )
     stale = _is_stale(record, attempt, request)
     return stale or Allowed(request=request, by=person.name)
+
+
+def _say_approvers(context: Context) -> str:
+    contract = context.contract
+    deputies = sorted(contract.approvers - {contract.dri})
+    others = f" or a deputy ({', '.join(deputies)})" if deputies else ""
+    return f"{contract.dri} (DRI of {contract.run_id}){others}"
 
 
 def _who(attempt: Attempt, people: tuple[Person, ...]) -> Person | Turned:

@@ -8,7 +8,7 @@ from bot.model.audit import AuditEntry
 from bot.model.delivery import ChannelName
 from bot.model.event import Pressed, Said, Unsaid
 from bot.model.person import Actor, Standing, find_people
-from bot.model.plan import Request, RequestState
+from bot.model.plan import Request, RequestState, Yes
 from bot.model.reading import Reading
 from bot.model.record import Decision, Record
 from bot.model.run import RunState
@@ -80,9 +80,13 @@ def decide_unsaid(record: Record, event: Unsaid, context: Context, at: datetime)
     One that was deleted later stands, and that is said.
     """
     via = _via(event.actor, event.place.key, event.place.message)
-    request = next((r for r in record.requests if r.decided_via == via), None)
+    request = next((r for r in record.requests if r.decided_via == via or _said_by(r, via)), None)
     if request is None:
         return Decision()
+    if request.state is RequestState.OPEN:
+        left = tuple(yes for yes in request.yeses if yes.via != via)
+        taken_back = _audit(record, event.actor, "yes_withdrawn", f"{request.name}: its message was deleted", at)
+        return Decision(requests=(request.model_copy(update={"yeses": left}),), audit=(taken_back,))
     action = record.active_action
     is_begun = action is None or any(action.record(step) is not None for step in CHANGING)
     if action is None or is_begun or action.grant.request != request.number:
@@ -114,6 +118,10 @@ def _stands(record: Record, event: Unsaid, request: Request, context: Context, a
     return Decision(tell=(told,), audit=(_audit(record, event.actor, "decision_words_deleted", detail, at),))
 
 
+def _said_by(request: Request, via: str) -> bool:
+    return any(yes.via == via for yes in request.yeses)
+
+
 def _decide(record: Record, attempt: Attempt, context: Context, at: datetime) -> Decision:
     verdict = judge_attempt(record, attempt, context)
     match verdict:
@@ -129,12 +137,22 @@ def _approve(record: Record, attempt: Attempt, allowed: Allowed, context: Contex
     if record.active_action is not None:
         busy = Turned(why="busy", answer="An action of this run is under way already; nothing further was started.")
         return _turn_away(record, attempt, busy, at)
+    yeses = allowed.request.yeses
+    if any(yes.by == allowed.by for yes in yeses):
+        twice = Turned(why="said_already", answer=f"Your yes to {allowed.request.name} counts already.")
+        return _turn_away(record, attempt, twice, at)
+    via = _via(attempt.actor, attempt.place.key, attempt.place.message)
+    yeses = (*yeses, Yes(by=allowed.by, at=at, via=via))
+    if len(yeses) < context.contract.approval.quorum:
+        asked = allowed.request.model_copy(update={"yeses": yeses})
+        return _approve_in_part(record, attempt, asked, context, at)
     granted = allowed.request.model_copy(
         update={
             "state": RequestState.GRANTED,
             "decided_by": allowed.by,
             "decided_at": at,
-            "decided_via": _via(attempt.actor, attempt.place.key, attempt.place.message),
+            "decided_via": via,
+            "yeses": yeses,
         }
     )
     action = Action(
@@ -167,6 +185,26 @@ def _approve(record: Record, attempt: Attempt, allowed: Allowed, context: Contex
         tell=(tellings.request_closed(context, after, granted, at), progress),
         audit=(audit,),
     )
+
+
+def _approve_in_part(record: Record, attempt: Attempt, asked: Request, context: Context, at: datetime) -> Decision:
+    """Note a yes that is not the last one needed."""
+    yeses, newest = asked.yeses, asked.yeses[-1].by
+    quorum = context.contract.approval.quorum
+    others = ", ".join(sorted(context.contract.approvers - {yes.by for yes in yeses}))
+    told = tellings.tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.ACTION_PROGRESS,
+        key=f"request/{asked.number}/yes/{newest}",
+        headline=f"{newest} says yes to {asked.name}: {len(yeses)} of {quorum}",
+        next_=f"{quorum - len(yeses)} more of {others}; nothing is changed before that",
+    )
+    detail = f"{asked.name}, plan {asked.digest}, by {newest}: {len(yeses)} of {quorum}"
+    audit = _audit(record, attempt.actor, "approved_in_part", detail, at)
+    run = record.run.model_copy(update={"last_told_at": at})
+    return Decision(run=run, requests=(asked,), tell=(told,), audit=(audit,))
 
 
 def _deny(record: Record, attempt: Attempt, allowed: Allowed, context: Context, at: datetime) -> Decision:

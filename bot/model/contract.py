@@ -5,7 +5,7 @@ import json
 import shlex
 from datetime import timedelta
 from enum import StrEnum
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
 
@@ -23,6 +23,7 @@ PRODUCTION_FLOPS = 1e22
 """The procedure's guideline: above it a run is production (manage-hero-run, "Use this skill only when")."""
 
 _NOT_SHAPING = (
+    "approval",
     "channels",
     "cadence",
     "thresholds",
@@ -38,6 +39,11 @@ _NOT_SHAPING = (
     "dri",
 )
 _SHELL_OPERATORS = frozenset({"&&", "||", ";", "|", "&", ">", ">>", "<"})
+
+
+PRESERVED = ("batch_size", "optimizer", "mesh", "precision", "data", "checkpoint_interval")
+"""What two runs of one recipe share (manage-hero-run, "Launch": inspect the reference job); length and seed are a run's
+own."""
 
 
 class Basis(StrEnum):
@@ -207,7 +213,46 @@ class ConfigContract(Part):
     ``checkpoint_root``, ``temporary_checkpoint_root``, ``step_watchdog``, ``tracker``. Levanter's are known. A part
     that holds a dot itself is quoted: ``model."lm.head"``."""
     intended: tuple[str, ...] = ()
-    """Dotted keys, or beginnings of such, that may differ from the instance before: a change that was agreed on."""
+    """Dotted keys, or beginnings of such, that may differ from the instance before, or from the reference: a change
+    that was agreed on."""
+    launch: str | None = Field(default=None, examples=["configs/hero-8b.yaml"])
+    """The configuration that the command launches with, written as ``file`` is: JSON, YAML or TOML, there before
+    anything runs. The launch checklist takes the final step from it, and holds it against the launch before and against
+    ``reference``. What the trainer adds to it by itself is not in it, and is not compared."""
+    final_step_command: tuple[str, ...] | None = Field(default=None, repr=False)
+    """Your own command that prints the final step which the launched code resolves: the only number of its last line,
+    or a JSON object with it under its key or ``final_step``. It must change nothing: it runs whenever the checklist is
+    read, before anybody has said yes; in ``checkout``, with ``[environment]``, without a shell, for 60 s at most."""
+    reference: str | None = Field(default=None, examples=["hero-7b"])
+    """The job whose configuration this run has to preserve: its resolved configuration, as a file or an address; or a
+    run id, whose last launch on record counts. What holds a ``/``, or ends in ``.json``, ``.yaml``, ``.yml`` or
+    ``.toml``, is a file."""
+    preserve: tuple[str, ...] = PRESERVED
+    """What has to be as in the reference: Hero's words as in ``keys``, and dotted keys or beginnings of such."""
+
+    @field_validator("launch", "reference")
+    @classmethod
+    def _is_named(cls, value: str | None) -> str | None:
+        if value is not None and not value.strip():
+            raise ValueError("is empty; name it, or leave the key out")
+        return value
+
+    @field_validator("final_step_command", mode="before")
+    @classmethod
+    def _is_argv(cls, raw: object) -> object:
+        words = split_line(raw) if isinstance(raw, str) else raw
+        if words is not None and not words:
+            raise ValueError("is empty; name a program, or leave the key out")
+        return words
+
+    @field_validator("preserve")
+    @classmethod
+    def _are_keys(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for each in value:
+            if not each.strip("."):
+                msg = f"{each!r} is no key; write one of {', '.join(WORDS)}, or a dotted key"
+                raise ValueError(msg)
+        return value
 
     @field_validator("keys")
     @classmethod
@@ -221,6 +266,15 @@ class ConfigContract(Part):
                 msg = f"{word} = {key!r}: name the dotted key, as in trainer.num_train_steps"
                 raise ValueError(msg)
         return value
+
+
+class ApprovalContract(Part):
+    """Whose yes a request needs beside the DRI's. Without this table: the DRI's alone."""
+
+    deputies: bool = False
+    """Whether a deputy may decide as the DRI may."""
+    quorum: int = Field(default=1, ge=1, le=9)
+    """How many different people of those who may decide have to say yes. One no is a no."""
 
 
 class RetentionContract(Part):
@@ -258,7 +312,8 @@ class Contract(Part):
     dri: PersonName = Field(examples=["alice"])
     """The directly responsible individual, by the name in ``[people]``: whose yes a relaunch needs."""
     deputies: tuple[PersonName, ...] = ()
-    """Who stands in for the DRI, by name; a relaunch still needs the yes of the DRI alone."""
+    """Who stands in for the DRI, by name; a relaunch still needs the yes of the DRI alone, unless ``[approval]`` says
+    otherwise."""
     owner: PersonName | None = None
     """Who looks after the monitoring of this run."""
     command: tuple[str, ...] = Field(min_length=1, repr=False, examples=["python train.py"])
@@ -309,6 +364,7 @@ class Contract(Part):
     """The fields that are not simply stated."""
     tracker: TrackerContract = TrackerContract()
     orchestrator: Annotated[IrisContract | LocalContract, Field(discriminator="kind")]
+    approval: ApprovalContract = ApprovalContract()
     channels: ChannelsContract = ChannelsContract()
     cadence: CadenceContract = CadenceContract()
     milestones: MilestonesContract = MilestonesContract()
@@ -323,21 +379,7 @@ class Contract(Part):
     @field_validator("command", mode="before")
     @classmethod
     def _split_line(cls, raw: object) -> object:
-        if not isinstance(raw, str):
-            return raw
-        try:
-            words = shlex.split(raw, comments=False)
-        except ValueError as error:
-            msg = f"the command line cannot be split into arguments ({error}); quote it as for sh, or give a list"
-            raise ValueError(msg) from None
-        operators = [word for word in words if word in _SHELL_OPERATORS]
-        if operators:
-            msg = (
-                f"the command holds the shell operator {operators[0]!r}, and Hero runs it without a shell; "
-                "use `checkout` for cd, [environment] for variables, and a script for the rest"
-            )
-            raise ValueError(msg)
-        return tuple(words)
+        return split_line(raw) if isinstance(raw, str) else raw
 
     @model_validator(mode="before")
     @classmethod
@@ -362,6 +404,23 @@ class Contract(Part):
             "command": tuple(words) if environment and not _has_operator(words) else line,
             "environment": environment,
         }
+
+    @property
+    def approvers(self) -> frozenset[PersonName]:
+        """Everybody whose yes or no counts."""
+        return frozenset((self.dri, *(self.deputies if self.approval.deputies else ())))
+
+    @model_validator(mode="after")
+    def _has_enough_approvers(self) -> Self:
+        if self.approval.quorum > len(self.approvers):
+            who = (
+                "the DRI and the deputies are"
+                if self.approval.deputies
+                else "without `deputies = true` the DRI alone is"
+            )
+            msg = f"quorum = {self.approval.quorum}, and {who} {len(self.approvers)}; no request could ever be approved"
+            raise ValueError(msg)
+        return self
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -409,6 +468,27 @@ class Contract(Part):
     def config_digest(self) -> str:
         """SHA-256 over everything that shapes what would be launched."""
         return hashlib.sha256(json.dumps(self.shape(), sort_keys=True).encode()).hexdigest()
+
+
+def split_line(line: str) -> tuple[str, ...]:
+    """Return the arguments of a command that is written in one line.
+
+    Raises:
+        ValueError: it cannot be split, or needs a shell.
+    """
+    try:
+        words = shlex.split(line, comments=False)
+    except ValueError as error:
+        msg = f"the command line cannot be split into arguments ({error}); quote it as for sh, or give a list"
+        raise ValueError(msg) from None
+    operators = [word for word in words if word in _SHELL_OPERATORS]
+    if operators:
+        msg = (
+            f"the command holds the shell operator {operators[0]!r}, and Hero runs it without a shell; "
+            "use `checkout` for cd, [environment] for variables, and a script for the rest"
+        )
+        raise ValueError(msg)
+    return tuple(words)
 
 
 def _has_operator(words: list[str]) -> bool:

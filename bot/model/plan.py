@@ -137,6 +137,15 @@ class RequestState(StrEnum):
     """The reason for asking is gone, e.g. the job was relaunched by hand."""
 
 
+class Yes(Value):
+    """One person's yes, where more than one is needed."""
+
+    by: PersonName
+    at: AwareDatetime
+    via: str
+    """Platform and event, as ``Request.decided_via``."""
+
+
 class Request(Value):
     """A plan put to the DRI."""
 
@@ -151,6 +160,8 @@ class Request(Value):
     asked_at: AwareDatetime
     expires_at: AwareDatetime
     reminded_at: AwareDatetime | None = None
+    yeses: tuple[Yes, ...] = ()
+    """Those that came so far, where more than one is needed; the last one makes the grant."""
     decided_by: PersonName | None = None
     decided_at: AwareDatetime | None = None
     decided_via: str = ""

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
+from bot.model.allowance import Allowance
 from bot.model.drift import ConfigShape
 from bot.model.errand import Errand
 from bot.model.roles import Handover, HeldRole
@@ -95,6 +96,8 @@ class Run(Value):
     milestone_step: int | None = None
     """The last milestone that was told."""
     blocked_reason: str = ""
+    allowance: Allowance | None = None
+    """What the DRI allowed in advance; the newest one, also when it is over."""
     handover: Handover | None = None
     """A part of this run that is being handed over, and waits for the other's yes."""
     roles: tuple[HeldRole, ...] = ()

@@ -671,6 +671,19 @@ def test_the_newest_milestone_passed_is_told_once_and_those_before_the_first_loo
     assert kinds(rewound) == []
 
 
+def test_of_a_launch_that_hero_made_no_milestone_is_history() -> None:
+    around = context(milestones={"steps": [100, 350]})
+    launched = instance(from_step=200).model_copy(update={"command": ("iris", "job", "run")})
+    known = watched().model_copy(update={"instances": (launched,)})
+    assert known.run.milestone_step is None
+
+    early = check(known, snapshot(later(15), metrics=[row(220, loss=2.0)]), around=around)
+    late = check(known, snapshot(later(15), metrics=[row(360, loss=2.0)]), around=around)
+
+    assert UpdateKind.MILESTONE not in kinds(early)
+    assert told(late, UpdateKind.MILESTONE).headline == "step 350 is reached"
+
+
 def test_a_command_that_could_not_be_submitted_is_said_at_first_sight() -> None:
     around = context()
 

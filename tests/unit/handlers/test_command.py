@@ -44,6 +44,7 @@ def a_question(
     contexts: Mapping[RunId, Context] | None = None,
     here: RunId | None = None,
     blocked: dict[RunId, str] | None = None,
+    timezone: str = "UTC",
     at: Any = AT,
 ) -> Question:
     known = (record(incidents=(INCIDENT,)),) if records is None else records
@@ -56,7 +57,7 @@ def a_question(
         blocked=blocked or {},
         here=here,
         people=PEOPLE,
-        timezone="UTC",
+        timezone=timezone,
         at=at,
     )
 
