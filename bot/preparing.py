@@ -18,6 +18,7 @@ from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
 from bot.model.addresses import addresses_of
 from bot.model.contract import Contract
+from bot.model.drift import ConfigShape, shape_of
 from bot.model.durations import say_duration
 from bot.model.job import Job
 from bot.model.launched import LaunchedConfig
@@ -66,7 +67,11 @@ class ConfigReadings(Protocol):
         """Return how many steps will be trained; Known(None) when nothing that is launched tells."""
         ...
 
-    async def reference(self, contract: Contract) -> Reading[LaunchedConfig | None]:
+    async def coming(self, contract: Contract) -> Reading[LaunchedConfig | None]:
+        """Return the configuration that the command launches with; Known(None) when the contract names none."""
+        ...
+
+    async def reference(self, contract: Contract) -> Reading[ConfigShape | None]:
         """Return the configuration that has to be preserved; Known(None) when the contract names none."""
         ...
 
@@ -153,6 +158,7 @@ class Preparer:
             start = group.create_task(self._start(contract))
             size = group.create_task(self._checkpoint_bytes(contract, seen))
             steps = group.create_task(self._steps(contract, seen))
+            coming = group.create_task(self._coming(contract))
             reference = group.create_task(self._reference(contract))
             locations = group.create_task(self._locations(contract))
         problems = submission.problems if isinstance(submission, Unlaunchable) else ()
@@ -172,6 +178,8 @@ class Preparer:
             checkpoint_bytes=size.result(),
             steps=steps.result(),
             reference=reference.result(),
+            coming=coming.result(),
+            launched_before=_launched_before(record, seen),
             code_changes=changes.result(),
             locations=locations.result(),
             reachable=self._reachable,
@@ -214,7 +222,12 @@ class Preparer:
             return self._absent("no source of launched configurations is configured")
         return await self._guard("steps", self._config.steps(contract, seen))
 
-    async def _reference(self, contract: Contract) -> Reading[LaunchedConfig | None]:
+    async def _coming(self, contract: Contract) -> Reading[LaunchedConfig | None]:
+        if self._config is None:
+            return Known(value=None, at=self._clock.now())
+        return await self._guard("coming", self._config.coming(contract))
+
+    async def _reference(self, contract: Contract) -> Reading[ConfigShape | None]:
         if self._config is None:
             return Known(value=None, at=self._clock.now())
         return await self._guard("reference", self._config.reference(contract))
@@ -315,6 +328,14 @@ def _no_launcher(contract: Contract) -> Unlaunchable:
 def _has_run(seen: Snapshot) -> bool:
     """Whether a job of the run has ended already: then this is no first launch, though none is on record."""
     return seen.job is not None and seen.job.state.is_terminal
+
+
+def _launched_before(record: Record | None, seen: Snapshot) -> ConfigShape | None:
+    """Return the configuration of the last launch, as read now, else the newest on record."""
+    if isinstance(seen.config, Known):
+        return shape_of(seen.config.value)
+    instances = reversed(record.instances) if record else ()
+    return next((instance.launched for instance in instances if instance.launched is not None), None)
 
 
 def _places_on_record(shape: Mapping[str, str]) -> frozenset[str]:

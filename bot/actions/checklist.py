@@ -18,9 +18,8 @@ def with_checklist(plan: RelaunchPlan | NoPlan, report: PreflightReport | None) 
         return _refused("the launch checklist forbids it", blocking, is_unknown=False)
     if unknown := report.of(Weight.UNKNOWN):
         return _refused("the launch checklist is not complete", unknown, is_unknown=True)
-    return plan.model_copy(
-        update={"accepts": tuple(f"{each.check}: {each.message}" for each in report.of(Weight.ASKS))}
-    )
+    accepts = tuple(f"{each.check}: {each.message}" for each in report.of(Weight.ASKS))
+    return plan.model_copy(update={"accepts": accepts, "changes": (*plan.changes, *report.changes)})
 
 
 def _refused(what: str, findings: tuple[PreflightFinding, ...], *, is_unknown: bool) -> NoPlan:

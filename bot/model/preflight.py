@@ -5,6 +5,7 @@ from enum import StrEnum
 from pydantic import AwareDatetime, Field
 
 from bot.model.contract import Basis, Contract
+from bot.model.drift import ConfigShape
 from bot.model.job import Job
 from bot.model.launched import LaunchedConfig
 from bot.model.reading import Reading
@@ -95,8 +96,12 @@ class Preparation(Value):
     """Measured size of the newest complete checkpoint; Known(None) when there is none yet."""
     steps: Reading[StepCount | None]
     """Known(None) when nothing that is launched tells."""
-    reference: Reading[LaunchedConfig | None]
+    reference: Reading[ConfigShape | None]
     """The configuration of the job that this launch has to preserve; Known(None) when the contract names none."""
+    coming: Reading[LaunchedConfig | None]
+    """The configuration that the command launches with; Known(None) when the contract names none."""
+    launched_before: ConfigShape | None = None
+    """Of the newest launch whose configuration was read; None when there is none."""
     code_changes: Reading[tuple[str, ...]] | None = None
     """The paths that differ between the commit of the launch before and the contract's; None when they are the same, or
     when one of the two is not on record."""
@@ -161,6 +166,8 @@ class PreflightReport(Value):
 
     values: tuple[PreflightValue, ...]
     findings: tuple[PreflightFinding, ...]
+    changes: tuple[str, ...] = ()
+    """What this launch changes by agreement, one line each, for the request."""
 
     @property
     def decision(self) -> Decision:

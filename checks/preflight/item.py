@@ -21,6 +21,8 @@ class Told(Value):
 
     values: tuple[PreflightValue, ...] = ()
     findings: tuple[PreflightFinding, ...] = ()
+    changes: tuple[str, ...] = ()
+    """What the launch changes by agreement, one line each."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,6 +62,7 @@ def judge_preparation(items: tuple[Item, ...], prepared: Preparation) -> Preflig
     """Let every item judge; one that raises is an Unknown of its own and hides none of the others."""
     values: dict[str, PreflightValue] = {}
     findings: list[PreflightFinding] = []
+    changes: list[str] = []
     for item in items:
         if item.only_first and not prepared.is_first:
             continue
@@ -70,4 +73,5 @@ def judge_preparation(items: tuple[Item, ...], prepared: Preparation) -> Preflig
             told = Told(findings=(item.finding(Weight.UNKNOWN, f"Hero's own check broke: {said}", "report it"),))
         values |= {each.name: each for each in told.values}  # the item that knows most of a value comes later
         findings += told.findings
-    return PreflightReport(values=tuple(values.values()), findings=tuple(findings))
+        changes += told.changes
+    return PreflightReport(values=tuple(values.values()), findings=tuple(findings), changes=tuple(changes))

@@ -100,6 +100,7 @@ def preparation(
         "checkpoint_bytes": Known(value=None, at=AT),
         "steps": Known(value=None, at=AT),
         "reference": Known(value=None, at=AT),
+        "coming": Known(value=None, at=AT),
         "reachable": {ADA: ("slack",)},
     }
     return Preparation.model_validate(given | fields)
