@@ -219,7 +219,7 @@ class ConfigContract(Part):
     """The configuration that the command launches with, written as ``file`` is: JSON, YAML or TOML, there before
     anything runs. The launch checklist takes the final step from it, and holds it against the launch before and against
     ``reference``. What the trainer adds to it by itself is not in it, and is not compared."""
-    final_step_command: tuple[str, ...] | None = Field(default=None, repr=False)
+    final_step_command: tuple[str, ...] = Field(default=(), repr=False)
     """Your own command that prints the final step which the launched code resolves: the only number of its last line,
     or a JSON object with it under its key or ``final_step``. It must change nothing: it runs whenever the checklist is
     read, before anybody has said yes; in ``checkout``, with ``[environment]``, without a shell, for 60 s at most."""
@@ -240,10 +240,7 @@ class ConfigContract(Part):
     @field_validator("final_step_command", mode="before")
     @classmethod
     def _is_argv(cls, raw: object) -> object:
-        words = split_line(raw) if isinstance(raw, str) else raw
-        if words is not None and not words:
-            raise ValueError("is empty; name a program, or leave the key out")
-        return words
+        return split_line(raw) if isinstance(raw, str) else raw
 
     @field_validator("preserve")
     @classmethod
