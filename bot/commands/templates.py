@@ -96,6 +96,9 @@ _EXAMPLES: Mapping[str, object] = {
     "milestones.steps": [1000, 5000],
     "metrics.file": "out/metrics.jsonl",
     "config.file": "{output_root}/config.yaml",
+    "config.launch": "configs/RUN_ID.yaml",
+    "config.final_step_command": ["python", "train.py", "--print-final-step"],
+    "config.reference": "OTHER-RUN",
 }
 """What is shown for a key without a default."""
 

@@ -215,7 +215,7 @@ class ConfigContract(Part):
     intended: tuple[str, ...] = ()
     """Dotted keys, or beginnings of such, that may differ from the instance before, or from the reference: a change
     that was agreed on."""
-    launch: str | None = Field(default=None, examples=["configs/hero-8b.yaml"])
+    launch: str | None = None
     """The configuration that the command launches with, written as ``file`` is: JSON, YAML or TOML, there before
     anything runs. The launch checklist takes the final step from it, and holds it against the launch before and against
     ``reference``. What the trainer adds to it by itself is not in it, and is not compared."""
@@ -223,7 +223,7 @@ class ConfigContract(Part):
     """Your own command that prints the final step which the launched code resolves: the only number of its last line,
     or a JSON object with it under its key or ``final_step``. It must change nothing: it runs whenever the checklist is
     read, before anybody has said yes; in ``checkout``, with ``[environment]``, without a shell, for 60 s at most."""
-    reference: str | None = Field(default=None, examples=["hero-7b"])
+    reference: str | None = None
     """The job whose configuration this run has to preserve: its resolved configuration, as a file or an address; or a
     run id, whose last launch on record counts. What holds a ``/``, or ends in ``.json``, ``.yaml``, ``.yml`` or
     ``.toml``, is a file."""
