@@ -36,7 +36,7 @@ class Surroundings:
         self.is_wish_late = False
         """Whether somebody asks for a launch while the sources are read."""
 
-    async def read(self, _contract: Contract, launch: Any, _cursor: str) -> Snapshot:
+    async def read(self, _contract: Contract, launch: Any, *_: object) -> Snapshot:
         return snapshot(jobs=self.jobs, log=self.log, launch=launch, is_first=launch is None)
 
     async def judge(self, _contract: Contract, _record: Record | None, _seen: Snapshot) -> PreflightReport:
