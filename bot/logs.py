@@ -17,8 +17,8 @@ from structlog.typing import Processor
 from bot.redaction import WITHHELD, RedactingProcessor, Redactor
 
 _CHATTY = (
-    *("aiohttp", "aiosqlite", "alembic", "apscheduler", "asyncio", "github", "httpcore", "httpx", "slack_bolt"),
-    *("slack_sdk", "sqlalchemy", "urllib3", "uvicorn", "wandb"),
+    *("aiohttp", "aiosqlite", "alembic", "apscheduler", "asyncio", "discord", "github", "httpcore", "httpx"),
+    *("slack_bolt", "slack_sdk", "sqlalchemy", "urllib3", "uvicorn", "wandb"),
 )
 # Newlines and tabs lay out tracebacks; everything else that moves a cursor or cannot be encoded is spelled out.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

@@ -123,7 +123,9 @@ class ChannelsContract(Part):
         default=None, examples=["1712345678.000100"]
     )
     """``ts`` of the thread's root; with ``CHANNEL:`` before it when it is in another channel than the settings'."""
-    discord_thread: str | None = None
+    discord_thread: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{14,19}$")] | None = Field(
+        default=None, examples=["112233445566778899"]
+    )
     """Id of the run's thread."""
 
 

@@ -13,6 +13,7 @@ from bot.model.value import RunId, Value
 class ChannelName(StrEnum):
     SLACK = "slack"
     GITHUB = "github"
+    DISCORD = "discord"
     CONSOLE = "console"
 
 
@@ -81,9 +82,9 @@ type SendOutcome = Sent | Later | Never
 class Posted(Value):
     """What was told where: the channel's references for a run's messages, by slot.
 
-    ``thread`` is the root of the run's conversation: ``CHANNEL:TS`` on Slack, the issue's number on GitHub,
-    ``console:RUN`` at the console; it equals ``Place.key`` of what people say there. Other slots name one message in
-    it: ``CHANNEL:TS`` on Slack, the comment's id on GitHub.
+    ``thread`` is the root of the run's conversation: ``CHANNEL:TS`` on Slack, the issue's number on GitHub, the
+    thread's id on Discord, ``console:RUN`` at the console; it equals ``Place.key`` of what people say there. Other
+    slots name one message in it: ``CHANNEL:TS`` on Slack, the comment's id on GitHub, ``CHANNEL:MESSAGE`` on Discord.
     """
 
     channel: ChannelName

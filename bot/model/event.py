@@ -17,11 +17,11 @@ class Place(Value):
     """Where on a platform something was said."""
 
     conversation: str
-    """Slack channel id, GitHub issue number, or ``console``."""
+    """Slack channel id, GitHub issue number, the id of a Discord thread or channel, or ``console``."""
     thread: str = ""
     """Slack thread root; empty when it was not said in a thread."""
     message: str = ""
-    """The message itself: Slack ts, GitHub comment id. Numbers that rise with time on their platform."""
+    """The message itself: Slack ts, GitHub comment id, Discord snowflake. Numbers that rise with time there."""
 
     @property
     def key(self) -> str:

@@ -13,6 +13,7 @@ class Platform(StrEnum):
 
     SLACK = "slack"
     GITHUB = "github"
+    DISCORD = "discord"
     CONSOLE = "console"
 
 
@@ -27,6 +28,7 @@ class Person(Value):
     github_id: int | None = None
     """GitHub's numeric user id; when given it decides instead of the login, since a login can be renamed and reused."""
     discord: str | None = None
+    """Discord's numeric user id, as text."""
     email: str | None = None
     console: bool = False
     """Whether whoever sits at Hero's own terminal is this person."""
@@ -46,7 +48,7 @@ class Actor(Value):
 
     platform: Platform
     user_id: str
-    """Slack user id, GitHub numeric id as text, or the operating system's user on the console."""
+    """Slack user id, GitHub or Discord numeric id as text, or the operating system's user on the console."""
     login: str = ""
     """GitHub login; empty elsewhere."""
     display_name: str = ""
@@ -69,6 +71,8 @@ def find_people(actor: Actor, people: tuple[Person, ...]) -> tuple[Person, ...]:
             return tuple(p for p in people if p.slack is not None and p.slack == actor.user_id)
         case Platform.GITHUB:
             return tuple(p for p in people if _is_github_account(p, actor))
+        case Platform.DISCORD:
+            return tuple(p for p in people if p.discord is not None and p.discord == actor.user_id)
         case Platform.CONSOLE:
             return tuple(p for p in people if p.console)
 

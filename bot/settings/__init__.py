@@ -9,13 +9,14 @@ from bot.settings.history import HistorySettings
 from bot.settings.launching import LaunchSettings
 from bot.settings.loading import load_settings
 from bot.settings.own import BotSettings, HeartbeatSettings
-from bot.settings.people import GitHubSettings, PersonSettings, SlackSettings
+from bot.settings.people import DiscordSettings, GitHubSettings, PersonSettings, SlackSettings
 from bot.settings.section import Section, ServiceSection
 from bot.settings.services import FinelogSettings, GitSettings, IrisSettings, KubernetesSettings, WandbSettings
 from bot.settings.tree import Settings
 
 __all__ = [
     "BotSettings",
+    "DiscordSettings",
     "FinelogSettings",
     "GitHubSettings",
     "GitSettings",

@@ -9,6 +9,9 @@ from pydantic import Field, SecretStr, model_validator
 from bot.model.durations import Duration
 from bot.settings.section import Section, ServiceSection
 
+SNOWFLAKE = r"^[1-9][0-9]{14,19}$"
+"""An id of Discord's; in quotes, as it has more digits than many readers of numbers keep."""
+
 
 class SlackSettings(ServiceSection):
     """``[slack]``: a workspace in which Hero tells people and is answered."""
@@ -65,6 +68,39 @@ class SlackSettings(ServiceSection):
         return self
 
 
+class DiscordSettings(ServiceSection):
+    """``[discord]``: a server with a channel in which each run gets its thread."""
+
+    token: SecretStr | None = None
+    """The bot's token; from HERO_DISCORD__TOKEN or ``token_file``."""
+
+    token_file: Path | None = None
+    """A file that holds the token."""
+
+    guild: str | None = Field(default=None, pattern=SNOWFLAKE, examples=["112233445566778899"])
+    """Id of the server, whose full members alone can answer: *Copy Server ID* in Discord's developer mode."""
+
+    channel: str | None = Field(default=None, pattern=SNOWFLAKE, examples=["112233445566778899"])
+    """Id of the text channel where each run gets its thread: *Copy Channel ID* in Discord's developer mode."""
+
+    api_base: str = Field(default="https://discord.com/api/v10", pattern=r"^https?://\S+[^/\s]$")
+    """Where the REST API is, without a slash at the end; it says where the gateway is."""
+
+    quiet_limit: Duration = timedelta(seconds=90)
+    """A gateway connection without any sign of life for so long counts as dead; longer than its heartbeat of 41 s."""
+
+    catch_up: Duration = timedelta(seconds=60)
+    """How often watched threads are read from the stored cursor, so that a reply that no event told of still counts."""
+
+    @model_validator(mode="after")
+    def _has_a_place(self) -> Self:
+        missing = [key for key in ("guild", "channel") if self.token is not None and getattr(self, key) is None]
+        if missing:
+            msg = "\n".join(f"{key} is missing; give its numeric id (developer mode, Copy ID)" for key in missing)
+            raise ValueError(msg)
+        return self
+
+
 class GitHubSettings(ServiceSection):
     """``[github]``: a repository whose issues tell of the runs, one issue a run."""
 
@@ -104,8 +140,8 @@ class PersonSettings(Section):
     slack: str | None = Field(default=None, pattern=r"^[UW][A-Z0-9]+$", examples=["U0123456789"])
     """Slack user id, ``U…``, never a name: in Slack, profile, *More*, *Copy member ID*."""
 
-    discord: str | None = None
-    """Discord user id."""
+    discord: str | None = Field(default=None, pattern=SNOWFLAKE, examples=["112233445566778899"])
+    """Discord's numeric user id in quotes, never a name: *Copy User ID* in Discord's developer mode."""
 
     github: str | None = None
     """GitHub login."""

@@ -9,11 +9,12 @@ from bot.model.value import PersonName
 from bot.settings.history import HistorySettings
 from bot.settings.launching import LaunchSettings
 from bot.settings.own import BotSettings, HeartbeatSettings
-from bot.settings.people import GitHubSettings, PersonSettings, SlackSettings
+from bot.settings.people import DiscordSettings, GitHubSettings, PersonSettings, SlackSettings
 from bot.settings.services import FinelogSettings, GitSettings, IrisSettings, KubernetesSettings, WandbSettings
 
 SECRETS: Mapping[str, tuple[str, ...]] = {
     "slack": ("bot_token", "app_token", "signing_secret"),
+    "discord": ("token",),
     "github": ("token",),
     "iris": ("token",),
     "finelog": ("token",),
@@ -38,6 +39,7 @@ class Settings(BaseSettings):
 
     bot: BotSettings = BotSettings()
     slack: SlackSettings = SlackSettings()
+    discord: DiscordSettings = DiscordSettings()
     github: GitHubSettings = GitHubSettings()
     iris: IrisSettings = IrisSettings()
     finelog: FinelogSettings = FinelogSettings()
@@ -48,8 +50,8 @@ class Settings(BaseSettings):
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     history: HistorySettings = HistorySettings()
     console: bool = False
-    """Whether the conversation is also held in the terminal that Hero runs in; it is in any case when neither Slack nor
-    GitHub is set up."""
+    """Whether the conversation is also held in the terminal that Hero runs in; it is in any case when neither Slack,
+    Discord nor GitHub is set up."""
     people: dict[PersonName, PersonSettings] = {}
     """Who may be named as DRI, deputy or owner in contracts."""
 
@@ -85,7 +87,7 @@ class Settings(BaseSettings):
     @property
     def speaks_in_terminal(self) -> bool:
         """Whether the conversation is held in Hero's own terminal: when that is wanted, and when there is no other."""
-        return self.console or (self.slack.bot_token is None and self.github.token is None)
+        return self.console or not (self.slack.bot_token or self.discord.token or self.github.token)
 
     @property
     def secrets(self) -> tuple[str, ...]:
