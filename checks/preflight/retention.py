@@ -75,7 +75,7 @@ def _retention(prepared: Preparation) -> Iterator[PreflightFinding]:
         room = f", {say_bytes(size.size_bytes * resume)} ({size.basis})" if size else ""
         fix = f"keep {most} at most, or have the DRI approve a deeper rollback window"
         message = f"{said} is more than the {most} that are kept without the DRI's word{room}"
-        yield RETENTION.finding(Weight.ASKS, message, fix)
+        yield RETENTION.finding(house_rule(prepared, Weight.ASKS), message, fix)
     yield from _milestones(prepared)
     is_production = contract.kind is RunKind.PRODUCTION and is_remote(contract.output_root)
     is_wanted = is_production or (is_demanded(prepared, contract.output_root) and _is_production(contract))

@@ -180,6 +180,7 @@ CASES: list[tuple[Item, Preparation, list[Weight], str]] = [
     # What is kept, and its size.
     (RETENTION, in_house(retention={"resume": 2}), [], ""),
     (RETENTION, in_house(retention={"resume": 3}), [ASKS], "30.0 TiB (stated)"),
+    (RETENTION, in_house(retention={"resume": 3}, is_first=False), [NOTE], "more than the 2"),
     (RETENTION, toy(retention={"resume": 3}), [ASKS], "more than the 2"),
     (RETENTION, toy(retention={"resume": 0}), [BLOCKS], "nothing to resume from"),
     (RETENTION, in_house(export_root=None), [ASKS], "canonical export"),
