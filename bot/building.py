@@ -15,6 +15,7 @@ from bot.actions.cleanup import CleanUp
 from bot.actions.executor import Executor
 from bot.actions.iris import IrisLauncher
 from bot.actions.local import LocalLauncher
+from bot.actions.patches import KeepsPatch
 from bot.actions.ports import Launcher, StepTaker
 from bot.actions.sealing import Seal
 from bot.actions.steps import Steps
@@ -35,6 +36,7 @@ from bot.finishing import build_cleanup, build_seal
 from bot.historian import Historian
 from bot.model.action import StepName
 from bot.model.delivery import ChannelName
+from bot.model.drift import ConfigShape
 from bot.model.errand import ErrandKind
 from bot.model.value import RunId
 from bot.planning import PlanPreparer
@@ -45,6 +47,7 @@ from bot.scheduler import Scheduler, pause_until_next
 from bot.settings import BotSettings, Settings
 from bot.sources.checkpoints import CheckpointReader
 from bot.sources.chosen import ChosenMetrics
+from bot.sources.config.before_launch import COMMAND_DEADLINE, BeforeLaunch, Recorded
 from bot.sources.config.source import ConfigReader
 from bot.sources.finelog.source import FinelogMetrics, FinelogSource
 from bot.sources.git.source import GitSource
@@ -127,6 +130,7 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
         reader=looks.reader,
         launchers=looks.launchers,
         checklist=looks.checklist,
+        git=looks.git,
         cleanup=build_cleanup(contracts, store, clock),
         seal=build_seal(settings, stack, reader=looks.reader, store=store, clock=clock, redactor=redactor),
         channels=channels,
@@ -160,6 +164,7 @@ class Looks:
     reader: SnapshotReader
     launchers: Mapping[str, Launcher]
     checklist: Preparer
+    git: GitSource
     iris: IrisOrchestrator | None
 
 
@@ -196,11 +201,23 @@ def build_looks(
         redactor=redactor,
         rules=settings.launch.rules,
         reachable=reachable_people(settings),
-        deadline=max(settings.iris.deadline, settings.git.deadline) + _FENCE,
+        deadline=max(settings.iris.deadline, settings.git.deadline, COMMAND_DEADLINE) + _FENCE,
         code=git,
+        config=BeforeLaunch(clock, redactor, recorded=_recorded(store) if store else None),
         storage=StorageReader(CheckpointReader(clock), clock),
     )
-    return Looks(reader=reader, launchers=launchers, checklist=checklist, iris=iris)
+    return Looks(reader=reader, launchers=launchers, checklist=checklist, git=git, iris=iris)
+
+
+def _recorded(store: Store) -> Recorded:
+    """Return what tells the newest configuration of a run that is on record."""
+
+    async def recorded(run_id: RunId) -> ConfigShape | None:
+        record = await store.record(run_id)
+        instances = reversed(record.instances) if record else ()
+        return next((each.launched for each in instances if each.launched is not None), None)
+
+    return recorded
 
 
 @dataclass(frozen=True)
@@ -217,6 +234,7 @@ class _Ground:
     reader: SnapshotReader
     launchers: Mapping[str, Launcher]
     checklist: Preparer
+    git: GitSource
     cleanup: CleanUp
     seal: Seal | None
     channels: Mapping[ChannelName, Channel]
@@ -278,14 +296,19 @@ def _errands(on: _Ground, dispatcher: Dispatcher) -> Errands:
 def _executor(on: _Ground, dispatcher: Dispatcher) -> Executor:
     poll = on.settings.bot.poll
     steps: dict[str, StepTaker] = {
-        "relaunch": Steps(
-            launchers=on.launchers,
-            checklist=on.checklist,
-            reader=on.reader,
-            store=on.store,
-            clock=on.clock,
-            redactor=on.redactor,
-            settle=2 * poll,
+        "relaunch": KeepsPatch(
+            Steps(
+                launchers=on.launchers,
+                checklist=on.checklist,
+                reader=on.reader,
+                store=on.store,
+                clock=on.clock,
+                redactor=on.redactor,
+                settle=2 * poll,
+            ),
+            on.git,
+            beside_database(on.settings, "patches"),
+            on.redactor,
         ),
         "stop": StopSteps(launchers=on.launchers, clock=on.clock),
         "cleanup": on.cleanup,
@@ -407,7 +430,7 @@ def _channels(
         )
         channels[ChannelName.SLACK] = slack
         routes = tuple(slack.routes()) if settings.slack.mode == "http" else ()
-    if settings.github.token is not None:
+    if settings.github.is_set:
         channels[ChannelName.GITHUB] = GitHubChannel(
             settings.github,
             store,
@@ -491,6 +514,11 @@ def _launchers(
 ) -> dict[str, Launcher]:
     launchers: dict[str, Launcher] = {"local": LocalLauncher(clock)}
     if iris is not None:
-        locks = Path(f"{settings.bot.database.removeprefix('sqlite:///') or 'hero.db'}.locks")
+        locks = beside_database(settings, "locks")
         launchers["iris"] = IrisLauncher(settings.iris, iris, locks=locks, clock=clock, redactor=redactor)
     return launchers
+
+
+def beside_database(settings: Settings, name: str) -> Path:
+    """Return a directory of Hero's own beside its database, e.g. ``hero.db.locks``."""
+    return Path(f"{settings.bot.database.removeprefix('sqlite:///') or 'hero.db'}.{name}")

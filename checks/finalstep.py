@@ -2,6 +2,7 @@
 
 import re
 
+from bot.model.askedsteps import asked_steps
 from bot.model.contract import Basis, Contract
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.snapshot import Snapshot, Source
@@ -89,8 +90,8 @@ def _configured(memory: FinalStep) -> int | None:
 
 def _stated(contract: Contract) -> int | None:
     """Return the number of steps that the command itself asks for."""
-    found = _CONFIGURED.findall(" ".join(contract.command))
-    return int(found[-1].replace("_", "")) if found else None
+    asked = asked_steps(contract.command, contract.config.keys.get("final_step"))
+    return asked.steps if asked else None
 
 
 def _reasons(final: int, contract: Contract, memory: FinalStep) -> list[str]:

@@ -5,12 +5,15 @@ from checks.preflight.code import CODE
 from checks.preflight.command import COMMAND
 from checks.preflight.credentials import CREDENTIALS
 from checks.preflight.datasets import DATASETS
+from checks.preflight.drift import DRIFT
+from checks.preflight.finalstep import FINAL_STEP
 from checks.preflight.hardware import HARDWARE
 from checks.preflight.identity import IDENTITY
 from checks.preflight.item import Item
 from checks.preflight.kind import KIND
 from checks.preflight.people import PEOPLE
 from checks.preflight.places import PLACES
+from checks.preflight.reference import REFERENCE
 from checks.preflight.regions import REGIONS
 from checks.preflight.retention import BYTES, RETENTION
 from checks.preflight.start import START
@@ -33,6 +36,9 @@ ITEMS: tuple[Item, ...] = (
     RETENTION,
     BYTES,
     START,
+    FINAL_STEP,
+    REFERENCE,
+    DRIFT,
     DATASETS,
     REGIONS,
     TRACKER,
