@@ -46,7 +46,9 @@ async def plan_run(
         StoreError: the database refused.
     """
     instance = record.instance if record else None
-    seen = await reader.read(contract, instance, record.run.metrics_cursor if record else "")
+    seen = await reader.read(
+        contract, instance, record.run.metrics_cursor if record else "", record.jobs if record else ()
+    )
     report = await checklist.judge(contract, record, seen)
     launcher = launchers.get(contract.orchestrator.kind)
     bare = plan_relaunch(contract, seen, instance, launcher, redactor) if launcher else None

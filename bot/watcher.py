@@ -108,7 +108,9 @@ class Watcher:
         if record is not None and record.run.is_paused:
             return None
         instance = record.instance if record else None
-        seen = await self._reader.read(contract, instance, record.run.metrics_cursor if record else "")
+        seen = await self._reader.read(
+            contract, instance, record.run.metrics_cursor if record else "", record.jobs if record else ()
+        )
         memories = record.memories if record else {}
         # Judging is pure but not always quick (a log of thousands of lines): off the loop, so that chat stays quick.
         judged = await asyncio.to_thread(judge_all, self._checks, seen, _ending(contract, seen, record), memories)

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from bot.model.contract import Contract
 from bot.model.job import Job, JobState
-from bot.model.reading import Known, Unknown
+from bot.model.reading import Gap, Known, Unknown
 from bot.model.run import Instance
 from bot.model.snapshot import Snapshot, Source, newest_complete
 from bot.model.value import CheckId, Value
@@ -12,7 +12,7 @@ from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, Verd
 from checks.check import Check
 from checks.current import instance_of, is_final, listed, say_step, unseen
 from checks.endings import end_of, evidence_of
-from checks.kin import is_below
+from checks.kin import is_below, rivals
 from checks.thresholds import NoMemory, NoThresholds
 
 ENDED_ID = CheckId("job.ended")
@@ -189,19 +189,21 @@ ENDED = Check(
 
 
 def duplicate(seen: Snapshot, _contract: Contract, _limits: NoThresholds, memory: NoMemory) -> tuple[Verdict, NoMemory]:
-    """Fail when more than one job of the run is alive that is no other's child."""
+    """Fail when more than one job of the run is alive that is no other's child, whatever it is called.
+
+    Neighbours that cannot be looked for leave the answer open, unless two jobs are seen alive already.
+    """
     if isinstance(seen.jobs, Unknown):
         return unseen(seen.jobs, "whether the job exists twice is not known"), memory
     jobs = listed(seen)
-    if not jobs:
-        return NotApplicable(reason="there is no job"), memory
     roots = [
         job
         for job in jobs
         if not job.state.is_terminal and job.parent is None and not any(is_below(job, other) for other in jobs)
     ]
+    roots.extend(rivals(seen))
     if len(roots) <= 1:
-        return Pass(), memory
+        return _one_at_most(seen, jobs), memory
     finding = Finding(
         check=DUPLICATE_ID,
         key=",".join(sorted(job.instance_id for job in roots)),
@@ -215,11 +217,17 @@ def duplicate(seen: Snapshot, _contract: Contract, _limits: NoThresholds, memory
     return Fail(finding=finding), memory
 
 
+def _one_at_most(seen: Snapshot, jobs: tuple[Job, ...]) -> Verdict:
+    if isinstance(seen.neighbours, Unknown) and seen.neighbours.reason is not Gap.NOT_CONFIGURED:
+        return unseen(seen.neighbours, "whether another job of this run is alive is not known")
+    return Pass() if jobs else NotApplicable(reason="there is no job")
+
+
 DUPLICATE = Check(
     id=DUPLICATE_ID,
     title="More than one job of the run is alive",
     severity=Severity.CRITICAL,
-    needs=(Source.JOBS,),
+    needs=(Source.JOBS, Source.NEIGHBOURS),
     source='deploy checklist, "Rehearse preflight and rollback": exactly one coordinator; BSC-ES/autosubmit#2027',
     thresholds=NoThresholds(),
     memory=NoMemory(),

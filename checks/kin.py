@@ -8,8 +8,9 @@ production child where that has more than one task. What cannot be told apart so
 import re
 
 from bot.model.job import Job
-from bot.model.reading import Known
+from bot.model.reading import Gap, Known
 from bot.model.snapshot import LogLine, Snapshot
+from bot.model.value import JobId, RunId
 
 _DIAGNOSTIC = frozenset(
     {
@@ -26,10 +27,14 @@ def is_below(job: Job, other: Job) -> bool:
 
 
 def diagnostics(seen: Snapshot) -> tuple[Job, ...]:
-    """Return the listed jobs that are diagnostics beside the run, live or not; nothing when jobs are not known."""
+    """Return the listed jobs and neighbours that are diagnostics beside the run, live or not.
+
+    Nothing when the run's own jobs are not known.
+    """
     if not isinstance(seen.jobs, Known) or seen.job is None:
         return ()
-    named = [job for job in seen.jobs.value if _words(job, seen.job) - _own_words(seen)]
+    root = seen.job.job_id
+    named = [job for job in (*seen.jobs.value, *_neighbours(seen)) if diagnostic_words(job.job_id, root, seen.run_id)]
     trainer = seen.telemetry.value.job_id if isinstance(seen.telemetry, Known) else ""
     most = max((_task_count(job) or 0 for job in seen.jobs.value if job not in named), default=0)
     return tuple(
@@ -43,6 +48,21 @@ def own_jobs(seen: Snapshot) -> tuple[Job, ...]:
     return tuple(job for job in seen.jobs.value if job.job_id not in beside) if isinstance(seen.jobs, Known) else ()
 
 
+def rivals(seen: Snapshot) -> tuple[Job, ...]:
+    """Return the live jobs that are the run as well: neighbours that neither are diagnostics nor belong to its job.
+
+    Nothing when the neighbours are not known, so look at that first.
+    """
+    beside = {job.job_id for job in diagnostics(seen)}
+    return tuple(
+        job
+        for job in _neighbours(seen)
+        if not job.state.is_terminal
+        and job.job_id not in beside
+        and not (seen.job and (job.job_id == seen.job.job_id or is_below(job, seen.job) or is_below(seen.job, job)))
+    )
+
+
 def own_lines(seen: Snapshot) -> tuple[LogLine, ...]:
     """Return the lines of the log that no diagnostic printed; nothing when the log is not known."""
     if not isinstance(seen.log, Known):
@@ -52,19 +72,21 @@ def own_lines(seen: Snapshot) -> tuple[LogLine, ...]:
     return tuple(line for line in lines if not (line.task or "").startswith(beside)) if beside else lines
 
 
-def _words(job: Job, root: Job) -> frozenset[str]:
-    """Return the diagnostic words in a job's name; of one below the run's job, also in the names between the two."""
-    if job.job_id == root.job_id:
+def diagnostic_words(job_id: JobId, root: JobId, run_id: RunId) -> frozenset[str]:
+    """Return the words in a job's name that set it apart as a diagnostic, unless the run's own names have them.
+
+    Of a job below ``root``, the run's own, the names between the two count too.
+    """
+    if job_id == root:
         return frozenset()
-    below = job.job_id.removeprefix(f"{root.job_id}/")
-    name = below if below != job.job_id else job.job_id.rpartition("/")[2]
-    return _DIAGNOSTIC.intersection(_BETWEEN_WORDS.split(name.lower()))
+    below = job_id.removeprefix(f"{root}/")
+    name = below if below != job_id else job_id.rpartition("/")[2]
+    own = _BETWEEN_WORDS.split(f"{root.rpartition('/')[2]} {run_id}".lower())
+    return _DIAGNOSTIC.intersection(_BETWEEN_WORDS.split(name.lower())).difference(own)
 
 
-def _own_words(seen: Snapshot) -> frozenset[str]:
-    """Return the words of the run's own names: what is called after them is not set apart by them."""
-    root = seen.job.job_id if seen.job else ""
-    return frozenset(_BETWEEN_WORDS.split(f"{root.rpartition('/')[2]} {seen.run_id}".lower()))
+def _neighbours(seen: Snapshot) -> tuple[Job, ...]:
+    return seen.neighbours.value if isinstance(seen.neighbours, Known) else ()
 
 
 def _is_above(job: Job, trainer: str) -> bool:
@@ -78,4 +100,7 @@ def _is_smaller(job: Job, most: int) -> bool:
 
 
 def _task_count(job: Job) -> int | None:
-    return len(job.tasks.value) if isinstance(job.tasks, Known) else None
+    """Return how many tasks a job has; of one whose tasks are not asked, as a neighbour's, how many it is to have."""
+    if isinstance(job.tasks, Known):
+        return len(job.tasks.value)
+    return job.expected_tasks if job.tasks.reason is Gap.NOT_CONFIGURED else None

@@ -68,16 +68,15 @@ def _finding(seen: Snapshot, stale: tuple[Job, ...], child: Job) -> Finding:
 
 
 def _say_tasks(job: Job) -> str:
-    if not isinstance(job.tasks, Known):
-        return "tasks not known"
-    return f"{len(job.tasks.value)} task{'' if len(job.tasks.value) == 1 else 's'}"
+    count = len(job.tasks.value) if isinstance(job.tasks, Known) else job.expected_tasks
+    return "tasks not known" if count is None else f"{count} task{'' if count == 1 else 's'}"
 
 
 DIAGNOSTIC = Check(
     id=DIAGNOSTIC_ID,
     title="A diagnostic job was left beside the run",
     severity=Severity.INFO,
-    needs=(Source.JOBS, Source.TELEMETRY),
+    needs=(Source.JOBS, Source.TELEMETRY, Source.NEIGHBOURS),
     source='manage-hero-run, "Babysitting": classify stale diagnostic jobs separately from the production child',
     thresholds=DiagnosticThresholds(),
     memory=NoMemory(),

@@ -11,6 +11,7 @@ from bot.model.value import Value
 from bot.redaction import Redactor
 from checks.check import thresholds_of
 from checks.code import LINEAGE, checkout_astray, is_cut_off
+from checks.kin import rivals
 
 
 class NoPlan(Value):
@@ -41,7 +42,7 @@ def plan_relaunch(
             fix="mend the access to the checkpoint roots; nothing is relaunched on a guess",
             is_unknown=True,
         )
-    barred = _barred_by_code(seen.code, contract)
+    barred = _barred_by_another(seen) or _barred_by_code(seen.code, contract)
     if barred is not None:
         return barred
     submission = launcher.prepare(contract, number=instance.number + 1 if instance else 0)
@@ -72,6 +73,32 @@ def plan_relaunch(
     )
     # The store scrubs whatever it keeps: a plan that it would change could never be redeemed by its digest.
     return RelaunchPlan.model_validate(redactor.value(plan.model_dump(mode="json")))
+
+
+def _barred_by_another(seen: Snapshot) -> NoPlan | None:
+    """Return why no second job of the run may be started: another one lives, or nobody can say. None when it may.
+
+    Source: deploy checklist, "Rehearse preflight and rollback": launch refuses a live coordinator; exactly one.
+    """
+    if isinstance(seen.neighbours, Unknown):
+        if seen.neighbours.reason is Gap.NOT_CONFIGURED:
+            return None
+        return NoPlan(
+            reason=f"whether another job of this run is alive is not known: {seen.neighbours.detail}",
+            fix="mend the link to the orchestrator; nothing is launched beside a job that may be there",
+            is_unknown=True,
+        )
+    others = rivals(seen)
+    if not others:
+        return None
+    names = ", ".join(job.job_id for job in others)
+    return NoPlan(
+        reason=f"another job of this run is alive: {names}; a launch would make two writers of one output root",
+        fix="find out which one is the run; end the other by hand, or name the one that lives as "
+        "[orchestrator] job_id in the contract",
+        is_unknown=False,
+        evidence=tuple(f"{job.job_id}: {job.state}, submitted {job.submitted_at:%Y-%m-%d %H:%M} UTC" for job in others),
+    )
 
 
 def _barred_by_code(code: Reading[CodeState], contract: Contract) -> NoPlan | None:

@@ -22,6 +22,7 @@ from bot.model.value import JobId
 from bot.redaction import Redactor
 from bot.sources.snapshots import SnapshotReader
 from bot.store.store import Store
+from checks.kin import diagnostic_words
 
 _MOST_SUBMITS = 2
 """How often the command of one approval is started at most; what never ends is no better for a third time."""
@@ -111,7 +112,8 @@ class Steps:
             return Refused(detail="the approval is no longer valid: it has expired or is for another plan")
         record = await self._store.record(action.run_id)
         instance = record.instance if record else None
-        seen = await self._reader.read(contract, instance, record.run.metrics_cursor if record else "")
+        past = record.jobs if record else ()
+        seen = await self._reader.read(contract, instance, record.run.metrics_cursor if record else "", past)
         judged = await self._checklist.judge(contract, record, seen)
         rebuilt = with_checklist(
             plan_relaunch(contract, seen, instance, self._launcher(contract), self._redactor), judged
@@ -170,6 +172,11 @@ class Steps:
                 return Refused(detail=reason)
             case None:
                 pass
+        match await self._another(action, contract):
+            case Waiting() as gap:
+                return Uncertain(detail=gap.detail) if is_resumed else gap
+            case str() as names if names:
+                return Refused(detail=f"another job of the run is alive: {names}; nothing was submitted")
         self._absent_since.pop(action.number, None)
         outcome = await self._launcher(contract).submit(contract, plan, action.grant, fence=fence)
         if isinstance(outcome, Done) and outcome.detail != plan.job_id:
@@ -216,13 +223,16 @@ class Steps:
 
     async def _confirm(self, action: Action, contract: Contract) -> StepOutcome:
         """See exactly one live job of the run: the new one."""
-        plan = action.relaunch
         job = await self._new_job(action, contract)
         if not isinstance(job, Job):
             return job
         if job.state.is_terminal and job.state is not JobState.SUCCEEDED:
             return Refused(detail=f"{job.job_id} ended at once: {_say_end(job)}", has_ended=True)
-        old = plan.instance.rsplit("@", 1)[0]
+        return await self._beside(action, contract, job) or Done(detail=f"exactly one live job: {job.instance_id}")
+
+    async def _beside(self, action: Action, contract: Contract, job: Job) -> Waiting | Refused | None:
+        """Say that the job is not known to be the only live one of the run; None when it is."""
+        old = action.relaunch.instance.rsplit("@", 1)[0]
         if old and old != job.job_id:
             before = await self._launcher(contract).jobs(contract, JobId(old))
             match before:
@@ -232,7 +242,29 @@ class Steps:
                     return Refused(detail=f"two jobs of the run live: {old} and {job.job_id}; stop one by hand now")
                 case Known():
                     pass
-        return Done(detail=f"exactly one live job: {job.instance_id}")
+        match await self._another(action, contract):
+            case Waiting() as gap:
+                return gap
+            case str() as names if names:
+                return Refused(detail=f"two jobs of the run live: {names} and {job.job_id}; stop one by hand now")
+            case _:
+                return None
+
+    async def _another(self, action: Action, contract: Contract) -> str | Waiting:
+        """Name the live jobs of the run beside the planned one; nothing when there are none, Waiting when unknown.
+
+        Diagnostics do not count, as far as their names tell. The job that the plan replaces was looked at before.
+        """
+        plan = action.relaunch
+        record = await self._store.record(action.run_id)
+        past = record.jobs if record else ()
+        found = await self._reader.neighbours(contract, plan.job_id, past)
+        if isinstance(found, Unknown):
+            if found.reason is Gap.NOT_CONFIGURED:
+                return ""
+            return Waiting(detail=f"whether another job of the run is alive cannot be asked: {found.detail}")
+        others = [job.job_id for job in found.value if not job.state.is_terminal]
+        return ", ".join(name for name in others if not diagnostic_words(name, plan.job_id, contract.run_id))
 
     async def _stabilise(self, action: Action, contract: Contract) -> StepOutcome:
         """See that it has not died a while after the submission (babysit-job: 120 s)."""

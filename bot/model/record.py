@@ -9,7 +9,7 @@ from bot.model.incident import Incident
 from bot.model.plan import Request
 from bot.model.run import Instance, Run
 from bot.model.update import Update
-from bot.model.value import CheckId, RunId, Value
+from bot.model.value import CheckId, JobId, RunId, Value
 
 
 class Record(Value):
@@ -40,6 +40,11 @@ class Record(Value):
     @property
     def instance(self) -> Instance | None:
         return self.instances[-1] if self.instances else None
+
+    @property
+    def jobs(self) -> tuple[JobId, ...]:
+        """The jobs of all launches on record, oldest first, each once."""
+        return tuple(dict.fromkeys(each.job_id for each in self.instances))
 
     @property
     def active_action(self) -> Action | None:

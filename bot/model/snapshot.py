@@ -33,9 +33,11 @@ class Source(StrEnum):
     """The launched, resolved configuration; read where the contract or the tracker tells where it is."""
     PODS = "pods"
     """Kubernetes' word on the tasks; read where the settings name a cluster."""
+    NEIGHBOURS = "neighbours"
+    """The orchestrator's word on other live jobs of the run: older launches, relaunches under another name."""
 
 
-OPTIONAL = frozenset({Source.TRACKER, Source.TELEMETRY, Source.CODE, Source.CONFIG, Source.PODS})
+OPTIONAL = frozenset({Source.TRACKER, Source.TELEMETRY, Source.CODE, Source.CONFIG, Source.PODS, Source.NEIGHBOURS})
 """Sources that many runs do not have: when they are not configured, nothing is missing."""
 
 
@@ -116,6 +118,8 @@ class Snapshot(Value):
     config: Reading[LaunchedConfig] = Field(default_factory=_not_configured)
     """Of the current instance; one that was launched before its configuration was written is Unknown, not the old."""
     pods: Reading[tuple[Pod, ...]] = Field(default_factory=_not_configured)
+    neighbours: Reading[tuple[Job, ...]] = Field(default_factory=_not_configured)
+    """Other live jobs of the run, neither the current one nor below it; their tasks are not read."""
 
     def gaps(self) -> tuple[tuple[Source, Unknown], ...]:
         """Return what could not be read; no gap is what is not there yet, or an optional source nobody configured."""
@@ -140,6 +144,7 @@ class Snapshot(Value):
             Source.CODE: self.code,
             Source.CONFIG: self.config,
             Source.PODS: self.pods,
+            Source.NEIGHBOURS: self.neighbours,
         }[source]  # type: ignore[return-value]  # Known is invariant for mypy, and nobody writes through this one
 
     @property

@@ -187,6 +187,59 @@ async def test_a_query_gives_the_tree_where_there_is_neither_rpc_nor_json(
     assert "LIKE '/me/boom/%' ESCAPE" in iris.calls[-1][-1]
 
 
+AGAIN = {**LISTED[0], "job_id": "/me/boom-coord-2"}
+
+
+async def test_the_old_list_tells_other_coordinators_and_no_neighbour_that_begins_alike(
+    iris: FakeIris, fake_clock: FakeClock
+) -> None:
+    stranger = {"job_id": "/me/boomerang", "state": "JOB_STATE_FROM_THE_FUTURE"}
+    iris.says("job", "list", "--json", "--prefix", "/me/boom", stdout=json.dumps([*LISTED, AGAIN, stranger]))
+    iris.says("job", "list", "--json", "--prefix", "/you/old", stdout=json.dumps([{**LISTED[0], "job_id": "/you/old"}]))
+
+    past = (JobId("/me/boom"), JobId("/you/old"))
+    reading = await orchestrator_of(iris, fake_clock).neighbours(contract_of(), JobId("/me/boom"), past)
+
+    assert isinstance(reading, Known), reading
+    assert [(each.job_id, each.state) for each in reading.value] == [
+        ("/me/boom-coord-2", JobState.RUNNING),
+        ("/you/old", JobState.RUNNING),
+    ]
+
+
+async def test_a_query_tells_other_coordinators_where_there_is_neither_rpc_nor_json(
+    iris: FakeIris, fake_clock: FakeClock
+) -> None:
+    columns = "owner,name\r\njobs,job_id\r\njobs,state\r\njobs,submitted_at_ms\r\njobs,num_tasks\r\n"
+    iris.says("query", "-f", "csv", COLUMNS_SQL, stdout=columns)
+    rows = ("/me/boom,3,1795976372186,1", "/me/boom-r1,1,1795976372186,8", "/me/boom-r0,5,1795976372186,8")
+    header = "j_job_id,j_state,j_submitted_at_ms,j_num_tasks"
+    iris.says("query", "-f", "csv", stdout="\r\n".join([header, *rows, "/me/boom2,99,,"]) + "\r\n")
+
+    reading = await orchestrator_of(iris, fake_clock).neighbours(contract_of(), JobId("/me/boom"), ())
+
+    assert isinstance(reading, Known), reading
+    assert [(each.job_id, each.state, each.expected_tasks) for each in reading.value] == [
+        ("/me/boom-r1", JobState.PENDING, 8)
+    ]
+    assert "LIKE '/me/boom%' ESCAPE '\\') AND j.job_id NOT LIKE '/%/%/%'" in iris.calls[-1][-1]
+
+
+async def test_a_question_for_neighbours_that_fails_is_unknown_and_leaves_the_job_known(
+    iris: FakeIris, fake_clock: FakeClock
+) -> None:
+    iris.says("job", "summary", "--json", "/me/boom", stdout=summary("/me/boom", "failed", 7))
+    iris.says("job", "list", "--json", "--prefix", "/me/boom", stdout=json.dumps([LISTED[2], {**AGAIN, "state": 77}]))
+    orchestrator = orchestrator_of(iris, fake_clock)
+
+    jobs = await orchestrator.jobs(contract_of(), JobId("/me/boom"))
+    neighbours = await orchestrator.neighbours(contract_of(), JobId("/me/boom"), ())
+
+    assert isinstance(jobs, Known), jobs
+    assert isinstance(neighbours, Unknown)
+    assert neighbours.reason is Gap.UNRECOGNISED
+
+
 @pytest.mark.parametrize(
     ("stdout", "expected"),
     [

@@ -22,7 +22,14 @@ from bot.redaction import Redactor
 from bot.settings import IrisSettings
 from bot.sources.iris.client_age import client_build_date
 from bot.sources.iris.source import IrisOrchestrator
-from bot.sources.iris.tables import COLUMNS_SQL, parse_columns, parse_tree, tree_sql
+from bot.sources.iris.tables import (
+    COLUMNS_SQL,
+    named_sql,
+    parse_columns,
+    parse_named_rows,
+    parse_tree,
+    tree_sql,
+)
 from tests.fakes.fence import no_fence
 from tests.fakes.iris_cluster import IrisCluster
 
@@ -138,6 +145,37 @@ def test_the_controllers_own_tables_tell_what_a_job_asks_for(cluster: IrisCluste
     assert isinstance(tree, Known), tree
     [job] = tree.value
     assert (job.accelerator, job.accelerators, job.expected_tasks) == ("H100", 8, 4)
+
+
+async def test_another_coordinator_of_the_run_is_seen_by_its_name_or_by_a_past_launch(
+    orchestrator: IrisOrchestrator,
+) -> None:
+    """``/me/ir-coord2`` merely begins alike, and what has ended is no rival."""
+    run = contract_of("/me/ir")
+    past = (JobId("/me/ir-seven"), JobId("/me/ir_coord"), JobId("/me/ir-pruned"))
+
+    coordinator = await orchestrator.neighbours(run, JobId("/me/ir-coord"), ())
+    relaunched = await orchestrator.neighbours(run, JobId("/me/ir-coord-2"), past)
+
+    assert isinstance(coordinator, Known), coordinator
+    assert coordinator.value == ()
+    assert isinstance(relaunched, Known), relaunched
+    assert [(each.job_id, each.state, each.expected_tasks) for each in relaunched.value] == [
+        ("/me/ir-coord", JobState.RUNNING, 1),
+        ("/me/ir_coord", JobState.RUNNING, 1),
+    ]
+
+
+def test_the_controllers_own_tables_tell_the_roots_that_begin_alike(cluster: IrisCluster) -> None:
+    at = CLOCK.now()
+    columns = parse_columns(cluster.run_cli("query", "-f", "csv", COLUMNS_SQL).stdout, at)
+    assert isinstance(columns, Known)
+
+    sql = named_sql((JobId("/me/ir-coord"),), (JobId("/me/ir_coord"),), columns.value)
+    named = parse_named_rows(cluster.run_cli("query", "-f", "csv", sql).stdout, at, lambda _: True)
+
+    assert isinstance(named, Known), named
+    assert [each.job_id for each in named.value] == ["/me/ir-coord", "/me/ir-coord2", "/me/ir_coord"]
 
 
 async def test_a_failed_job_is_told_by_its_tasks_exit_code(orchestrator: IrisOrchestrator) -> None:

@@ -624,3 +624,31 @@ def test_the_process_table_is_the_same_without_proc(sleeper: int) -> None:
 
     assert by_ps[sleeper] == by_proc[sleeper]
     assert sleeper in local_supervisor.members()
+
+
+# Other live jobs of the run
+
+
+async def test_another_live_job_of_the_run_is_found_by_its_directory_and_no_other_runs(bench: MakeBench) -> None:
+    run = bench(WAIT)
+    assert isinstance(await run.submit(), Done)
+    await run.says("up")
+    later, orchestrator = JobId("/local/hero-1-3"), LocalOrchestrator(CLOCK)
+    ended = run.root / "jobs" / "hero-1-1"
+    ended.mkdir()
+    (ended / "exit.json").write_text(
+        json.dumps({"exit_code": 0, "finished_at": CLOCK.now().isoformat(), "peak_rss_bytes": 1})
+    )
+    (run.root / "jobs" / "hero-12-0").mkdir()
+
+    beside = await orchestrator.neighbours(run.contract, later, (run.job_id, JobId("/me/on-iris")))
+    itself = await orchestrator.neighbours(run.contract, run.job_id, ())
+    (run.root / "jobs" / "hero-1-2").mkdir()
+    torn = await orchestrator.neighbours(run.contract, later, ())
+
+    assert isinstance(beside, Known), beside
+    assert [(job.job_id, job.state) for job in beside.value] == [(run.job_id, JobState.RUNNING)]
+    assert isinstance(itself, Known)
+    assert itself.value == ()
+    assert isinstance(torn, Unknown)
+    assert torn.reason is Gap.UNRECOGNISED

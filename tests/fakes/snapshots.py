@@ -263,6 +263,7 @@ def snapshot(
     log: LogTail | str | Unknown = "",
     metrics: Iterable[MetricRow] | Metrics | Unknown = (),
     checkpoints: Iterable[Checkpoint] | Unknown = (),
+    neighbours: tuple[Job, ...] | Unknown = (),
 ) -> Snapshot:
     """Return what was read at ``at``: one running job with an empty log, no new rows and no checkpoints.
 
@@ -274,6 +275,7 @@ def snapshot(
         log: the tail, or its text.
         metrics: the new rows.
         checkpoints: in all roots.
+        neighbours: other live jobs of the run.
     """
     listed: tuple[Job, ...] | Unknown
     match jobs:
@@ -299,6 +301,7 @@ def snapshot(
         log=_read(tail, at),
         metrics=_read(metrics, at),
         checkpoints=_read(checkpoints, at),
+        neighbours=_read(neighbours, at),
     )
 
 
@@ -306,7 +309,7 @@ def blind(at: datetime = AT, reason: Gap = Gap.TIMEOUT) -> Snapshot:
     """Return a snapshot of nothing but Unknowns."""
     dark = unknown(reason, at=at)
     seen = snapshot(at, jobs=dark, log=dark, metrics=dark, checkpoints=dark)
-    others = ("tracker", "telemetry", "code", "config", "pods")
+    others = ("tracker", "telemetry", "code", "config", "pods", "neighbours")
     return seen.model_copy(update=dict.fromkeys(others, dark))
 
 

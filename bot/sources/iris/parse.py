@@ -71,7 +71,7 @@ def parse_listed_job(payload: object, job_id: JobId) -> Job | None:
 
 @recognised
 def parse_named(payload: object, is_wanted: Callable[[str], bool]) -> tuple[tuple[Job, ...], bool]:
-    """Read one page of ListJobs, or the old CLI's list: the jobs whose ids are wanted, and whether there are more pages.
+    """Read one page of ListJobs, or the old CLI's list: the jobs whose ids are wanted, and whether more pages follow.
 
     The others are strangers: whatever their rows hold, nothing hangs on it.
     """

@@ -726,6 +726,58 @@ async def test_two_live_jobs_of_one_run_are_a_failure_that_says_so(bench: Bench)
     assert "two jobs of the run live: /me/old and /me/hero-coord" in bench.told[-1]
 
 
+async def test_a_coordinator_that_appears_beside_the_run_keeps_the_relaunch_from_being_submitted(bench: Bench) -> None:
+    """It is seen when the plan is verified, and once more right before the submission: a stop may take long."""
+    await bench.grant()
+    bench.world.neighbours_answer = (job(job_id="/me/hero-coord-2"),)
+
+    await bench.work()
+
+    action = await bench.action()
+    assert (action.state, bench.world.submissions) == (ActionState.VOID, 0)
+    assert "another job of this run is alive: /me/hero-coord-2" in action.noted
+
+
+async def test_a_coordinator_that_appears_while_the_old_job_is_stopped_is_seen_before_the_submission(
+    bench: Bench,
+) -> None:
+    bench.world.live()
+    bench.world.on_pods = lambda: setattr(bench.world, "neighbours_answer", (job(job_id="/me/hero-coord-2"),))
+    await bench.grant()
+
+    await bench.work()
+
+    action = await bench.action()
+    assert (action.state, bench.world.submissions) == (ActionState.FAILED, 0)
+    assert action.noted == "another job of the run is alive: /me/hero-coord-2; nothing was submitted"
+
+
+async def test_a_second_coordinator_after_the_submission_is_a_failure_and_a_probe_is_none(bench: Bench) -> None:
+    def begin() -> None:
+        bench.world.neighbours_answer = (job(job_id="/me/hero-probe"), job(job_id="/me/hero-coord-2"))
+
+    bench.world.on_submit = begin
+    await bench.grant()
+
+    await bench.work()
+
+    action = await bench.action()
+    assert (action.state, bench.world.submissions) == (ActionState.FAILED, 1)
+    assert f"two jobs of the run live: /me/hero-coord-2 and {JOB}" in action.noted
+
+
+async def test_a_coordinator_that_cannot_be_looked_for_is_waited_for_and_nothing_is_submitted(bench: Bench) -> None:
+    await bench.grant()
+    bench.world.neighbours_answer = Gap.TIMEOUT
+
+    await bench.work(polls=3)
+    assert bench.world.submissions == 0
+
+    bench.world.neighbours_answer = ()
+    await bench.work()
+    assert ((await bench.action()).state, bench.world.submissions) == (ActionState.DONE, 1)
+
+
 async def test_another_checkpoint_than_the_approved_one_is_a_failure(bench: Bench) -> None:
     """Field report R48."""
     await bench.grant()

@@ -132,6 +132,22 @@ def test_what_cannot_be_read_makes_no_plan(source: str, gap: Gap) -> None:
     assert "expired credentials" in found.reason
 
 
+def test_no_plan_is_made_beside_another_live_job_of_the_run_or_when_nobody_can_say() -> None:
+    other = job(job_id="/me/hero-coord-2", tasks=unknown(Gap.NOT_CONFIGURED))
+
+    beside = plan(snapshot(jobs=failed_job(), checkpoints=[checkpoint(100)], neighbours=(other,)))
+    dark = plan(snapshot(jobs=failed_job(), checkpoints=[checkpoint(100)], neighbours=unknown()))
+    nobody = plan(snapshot(jobs=failed_job(), checkpoints=[checkpoint(100)], neighbours=unknown(Gap.NOT_CONFIGURED)))
+
+    assert isinstance(beside, NoPlan)
+    assert not beside.is_unknown
+    assert "/me/hero-coord-2" in beside.reason
+    assert "end the other by hand" in beside.fix
+    assert isinstance(dark, NoPlan)
+    assert dark.is_unknown
+    assert isinstance(nobody, RelaunchPlan)
+
+
 def test_a_command_that_may_not_be_submitted_makes_no_plan_and_says_why() -> None:
     found = plan(FAILED, launcher=Launcher("--no-wait is missing"))
 

@@ -91,6 +91,8 @@ class World:
         self.is_still_submitting = False
         self.pods_answer: tuple[Pod, ...] | Gap = Gap.NOT_CONFIGURED
         """What Kubernetes says of the old job; here it is not configured, unless a test says otherwise."""
+        self.neighbours_answer: tuple[Job, ...] | Gap = ()
+        """Other jobs of the run that are alive."""
         self.on_pods: Callable[[], None] = lambda: None
         self.readings = 0
         self.findings: tuple[PreflightFinding, ...] = ()
@@ -167,7 +169,16 @@ class World:
             return Unknown(reason=self.pods_answer, detail="no answer", at=self.clock.now())
         return Known(value=self.pods_answer, at=self.clock.now())
 
-    async def read(self, _promised: Contract, launch: Instance | None, cursor: str) -> Snapshot:
+    async def neighbours(
+        self, _promised: Contract, job_id: JobId | None, _past: tuple[JobId, ...]
+    ) -> Reading[tuple[Job, ...]]:
+        if isinstance(self.neighbours_answer, Gap):
+            return Unknown(reason=self.neighbours_answer, detail="no answer", at=self.clock.now())
+        return Known(value=tuple(j for j in self.neighbours_answer if j.job_id != job_id), at=self.clock.now())
+
+    async def read(
+        self, promised: Contract, launch: Instance | None, cursor: str, past: tuple[JobId, ...] = ()
+    ) -> Snapshot:
         self.readings += 1
         self.cursors.append(cursor)
         if not self.is_reachable:
@@ -183,7 +194,8 @@ class World:
         logged = self.steps if self.has_new_job else ()
         rows = tuple({"step": step, "values": {"loss": 2.0}} for step in logged)
         metrics = {"kind": "known", "at": seen.at, "value": {"rows": rows, "cursor": "new"}}
-        return Snapshot.model_validate({**seen.model_dump(), "metrics": metrics})
+        beside = await self.neighbours(promised, JOB, past)
+        return Snapshot.model_validate({**seen.model_dump(), "metrics": metrics, "neighbours": beside.model_dump()})
 
 
 class StoreUnderKnife:

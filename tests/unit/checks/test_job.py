@@ -6,6 +6,7 @@ import pytest
 
 from bot.model.crash import CrashClass
 from bot.model.job import Job, JobState, TaskState
+from bot.model.reading import Gap
 from bot.model.verdict import NotApplicable, Pass, Severity, UnknownVerdict
 from checks.job import DUPLICATE, ENDED, VANISHED
 from tests.fakes.clock import START
@@ -285,3 +286,26 @@ def test_two_live_jobs_of_one_run_are_critical() -> None:
 )
 def test_children_and_dead_jobs_are_no_duplicates(jobs: tuple[Job, ...]) -> None:
     assert verdict(DUPLICATE, snapshot(jobs=jobs)) == Pass()
+
+
+COORD_2 = job(job_id="/me/hero-coord-2", tasks=unknown(Gap.NOT_CONFIGURED), expected_tasks=1)
+
+
+def test_a_second_coordinator_beside_the_jobs_tree_is_critical_whatever_its_state() -> None:
+    tree = (job(), job(job_id=f"{JOB}/train", parent=JOB))
+
+    found = finding(DUPLICATE, snapshot(jobs=tree, neighbours=(COORD_2,)))
+
+    assert found.severity is Severity.CRITICAL
+    assert found.key == ",".join(sorted((job().instance_id, COORD_2.instance_id)))
+    assert any("/me/hero-coord-2: running" in line for line in found.evidence)
+    assert isinstance(verdict(DUPLICATE, snapshot(jobs=(), neighbours=(COORD_2,))), NotApplicable)
+    assert verdict(DUPLICATE, snapshot(jobs=failed_job(), neighbours=(COORD_2,))) == Pass()
+
+
+def test_neighbours_that_cannot_be_looked_for_leave_it_open_unless_two_jobs_are_seen() -> None:
+    pair = two(JobState.RUNNING, job(JobState.PENDING, job_id="/me/hero-coord-2"))
+
+    assert isinstance(verdict(DUPLICATE, snapshot(neighbours=unknown())), UnknownVerdict)
+    assert verdict(DUPLICATE, snapshot(neighbours=unknown(Gap.NOT_CONFIGURED))) == Pass()
+    assert finding(DUPLICATE, snapshot(jobs=pair, neighbours=unknown())).severity is Severity.CRITICAL

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bot.model.job import Job, JobState, TaskState
-from bot.model.reading import Known
+from bot.model.reading import Gap, Known
 from bot.model.snapshot import LogLine, LogTail, Snapshot
 from bot.model.telemetry import Phase, Telemetry
 from bot.model.verdict import Fail, NotApplicable, Pass, Severity, UnknownVerdict
@@ -171,3 +171,16 @@ def test_jobs_that_are_not_known_or_not_started_tell_of_no_diagnostic() -> None:
     assert isinstance(
         verdict(DIAGNOSTIC, snapshot(jobs=job(JobState.PENDING, started_at=None)), promised=contract()), NotApplicable
     )
+
+
+def test_a_neighbour_that_is_a_small_diagnostic_is_told_as_such_and_is_no_second_coordinator() -> None:
+    def beside(job_id: str, expected_tasks: int | None = 1) -> Job:
+        return job(job_id=job_id, tasks=unknown(Gap.NOT_CONFIGURED), expected_tasks=expected_tasks)
+
+    seen = snapshot(later(61), jobs=tree(), neighbours=(beside("/me/hero-debug"),))
+    large = snapshot(later(61), jobs=tree(), neighbours=(beside("/me/hero-debug", 8),))
+
+    assert "/me/hero-debug: running, 1 task, by its name a diagnostic" in finding(DIAGNOSTIC, seen).evidence
+    assert verdict(DUPLICATE, seen) == Pass()
+    assert isinstance(verdict(DUPLICATE, large), Fail)
+    assert verdict(DIAGNOSTIC, large) == Pass()

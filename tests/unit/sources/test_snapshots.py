@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from bot.model.contract import Contract
 from bot.model.job import Job
-from bot.model.reading import Known, Reading
+from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import Checkpoint, LogTail, Metrics
 from bot.model.value import JobId
 from bot.sources.snapshots import SnapshotReader
@@ -22,6 +22,14 @@ class Services:
     async def jobs(self, contract: Contract, job_id: JobId) -> Reading[tuple[Job, ...]]:
         assert (contract.orchestrator.kind, job_id) == ("iris", JOB)
         return self.jobs_said
+
+    async def neighbours(
+        self, contract: Contract, job_id: JobId | None, past: tuple[JobId, ...]
+    ) -> Reading[tuple[Job, ...]]:
+        assert (contract.orchestrator.kind, job_id) == ("iris", JOB)
+        if past:
+            raise ValueError(past)
+        return Known(value=(job(job_id=f"{JOB}-2"),), at=AT)
 
     async def log(self, contract: Contract, job_id: JobId, since: datetime | None) -> Reading[LogTail]:
         assert (contract.orchestrator.kind, job_id, since) == ("iris", JOB, job().submitted_at)
@@ -62,3 +70,22 @@ async def test_the_figures_are_asked_for_with_what_the_orchestrator_says_now() -
     assert services.metrics_heard == services.jobs_said
     assert isinstance(seen.metrics, Known)
     assert seen.metrics.value.cursor == "there"
+
+
+async def test_neighbours_that_cannot_be_read_leave_the_jobs_known() -> None:
+    services = Services()
+    reader = SnapshotReader(
+        orchestrators={"iris": services},
+        metrics=services,
+        checkpoints=services,
+        clock=FakeClock(AT),
+        deadline=timedelta(seconds=30),
+    )
+
+    seen = await reader.read(contract(), None, "here")
+    broken = await reader.read(contract(), None, "here", (JobId("/me/old"),))
+
+    assert seen.neighbours == Known(value=(job(job_id=f"{JOB}-2"),), at=AT)
+    assert isinstance(broken.neighbours, Unknown)
+    assert broken.neighbours.reason is Gap.BROKEN
+    assert broken.jobs == services.jobs_said
