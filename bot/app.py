@@ -67,9 +67,10 @@ async def run_bot(
     """
     stop = stop or asyncio.Event()
     _listen_for_signals(stop)
-    configure_logs(level=settings.bot.log_level, redactor=Redactor(settings.secrets), stream=log_stream)
+    redactor = Redactor(settings.secrets)
+    configure_logs(level=settings.bot.log_level, redactor=redactor, stream=log_stream)
     async with AsyncExitStack() as stack:
-        parts = await build(settings, SystemClock(), stack, console=console)
+        parts = await build(settings, SystemClock(), stack, console=console, redactor=redactor)
         examination = Examination(
             store=parts.store,
             scheduler=parts.scheduler,

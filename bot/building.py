@@ -94,7 +94,14 @@ class Parts:
     routes: tuple[BaseRoute, ...]
 
 
-async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, console: Console | None = None) -> Parts:
+async def build(
+    settings: Settings,
+    clock: Clock,
+    stack: AsyncExitStack,
+    *,
+    console: Console | None = None,
+    redactor: Redactor | None = None,
+) -> Parts:
     """Build every part; what must be closed is on ``stack``.
 
     Args:
@@ -102,23 +109,24 @@ async def build(settings: Settings, clock: Clock, stack: AsyncExitStack, *, cons
         clock: the one clock.
         stack: closed by the caller, last of all.
         console: where the console channel prints; None for standard output.
+        redactor: shared with the log, so that what a contract keeps secret is hidden there too.
 
     Raises:
         ConfigurationError: the database's address or file.
         StoreError: the database can't be opened.
     """
-    redactor = Redactor(settings.secrets)
+    redactor = redactor or Redactor(settings.secrets)
     store = await Store.open(settings.bot.database, clock, redactor)
     stack.push_async_callback(store.close)
     tenure = Tenure(store, clock)
     stack.push_async_callback(tenure.end)
-    contracts = contracts_of(settings)
+    contracts = contracts_of(settings, redactor=redactor)
     channels, routes = _channels(settings, store, clock, contracts, console)
     for channel in channels.values():
         stack.push_async_callback(channel.close)
     alarm = Alarm(clock)
     alarm.through(channels.values())
-    looks = build_looks(settings, clock, stack, contracts=contracts, store=store)
+    looks = build_looks(settings, clock, stack, contracts=contracts, store=store, redactor=redactor)
     ground = _Ground(
         settings=settings,
         clock=clock,
@@ -169,7 +177,13 @@ class Looks:
 
 
 def build_looks(
-    settings: Settings, clock: Clock, stack: AsyncExitStack, *, contracts: Contracts, store: Store | None
+    settings: Settings,
+    clock: Clock,
+    stack: AsyncExitStack,
+    *,
+    contracts: Contracts,
+    store: Store | None,
+    redactor: Redactor,
 ) -> Looks:
     """Build what reads; what must be closed is on ``stack``.
 
@@ -179,8 +193,8 @@ def build_looks(
         stack: closed by the caller.
         contracts: of all runs.
         store: what is on record; None when there is no database.
+        redactor: for whatever is shown of what was read.
     """
-    redactor = Redactor(settings.secrets)
     iris = _iris(settings, clock, stack)
     git = GitSource(settings.git, clock)
     reader = _reader(

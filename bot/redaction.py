@@ -36,7 +36,7 @@ _HEX_KEY = re.compile("[0-9a-f]{40}")
 
 
 class Redactor:
-    """Replaces secrets by ``[redacted]``; pure, safe to share between tasks and threads.
+    """Replaces secrets by ``[redacted]``; safe to share between tasks and threads.
 
     Args:
         secrets: the values of the settings' secrets; shorter ones than four characters are left alone, since they would
@@ -46,8 +46,15 @@ class Redactor:
     __slots__ = ("_spellings",)
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
+        self._spellings: tuple[str, ...] = ()
+        self.learn(secrets)
+
+    def learn(self, secrets: Iterable[str]) -> None:
+        """Know further secrets from now on; none is ever forgotten."""
         spellings = {spelling for secret in secrets for spelling in _spellings(secret.strip())}
-        self._spellings = tuple(sorted(spellings, key=lambda spelling: (-len(spelling), spelling)))
+        if not spellings <= set(self._spellings):
+            every = spellings.union(self._spellings)
+            self._spellings = tuple(sorted(every, key=lambda spelling: (-len(spelling), spelling)))
 
     def __repr__(self) -> str:
         return f"<Redactor of {len(self._spellings)} spellings>"

@@ -23,8 +23,7 @@ from bot.planning import Planned, plan_run
 from bot.redaction import Redactor
 from bot.render.preflight import decision_words, finding_sign, say_finding, sign_of, value_lines
 from bot.render.text import clean
-from bot.run_contracts import contracts_of
-from bot.secret_names import is_secret_name
+from bot.run_contracts import contracts_of, secrets_of
 from bot.settings import Settings, load_settings
 from checks.preflight import ITEMS
 
@@ -79,12 +78,13 @@ def _find(config: Path | None, run: str) -> tuple[Settings, Path]:
 
 async def _plan(settings: Settings, contract: Contract, clock: Clock) -> Planned:
     """Look at the world as a launch would; what the contract's own variables keep secret is scrubbed too."""
-    own = tuple(value for name, value in contract.environment.items() if is_secret_name(name))
-    redactor = Redactor((*settings.secrets, *own))
+    redactor = Redactor((*settings.secrets, *secrets_of(contract)))
     cadence = contract.cadence.model_copy(update={"check": contract.cadence.check or settings.bot.cadence})
     contract = contract.model_copy(update={"cadence": cadence})
     async with AsyncExitStack() as stack, open_store(settings, clock) as store:
-        looks = build_looks(settings, clock, stack, contracts=contracts_of(settings, knows_people=False), store=store)
+        looks = build_looks(
+            settings, clock, stack, contracts=contracts_of(settings, knows_people=False), store=store, redactor=redactor
+        )
         planned = await plan_run(
             contract,
             await store.record(contract.run_id) if store else None,

@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 from bot.contracts import LARGEST_BYTES, BadContract, Contracts
 from bot.model.contract import Basis, Contract, IrisContract, RunKind
 from bot.model.value import PersonName, RunId
+from bot.redaction import Redactor
+from bot.run_contracts import contracts_of
+from bot.settings import load_settings
 from checks import CHECKS
 from checks.check import threshold_problems
 
@@ -299,3 +302,21 @@ def test_whatever_stands_in_a_contract_is_a_contract_or_a_list_of_problems(
     assert isinstance(found, Contract | BadContract)
     if isinstance(found, BadContract):
         assert found.problems
+
+
+def test_what_a_contracts_own_variables_keep_secret_is_hidden_everywhere_once_it_was_read(tmp_path: Path) -> None:
+    (tmp_path / "hero.toml").write_text("[people.ada]\nconsole = true\n")
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "toy.toml").write_text(
+        'dri = "ada"\ncommand = "WANDB_API_KEY=hunter2-is-the-password LEVEL=verbose python train.py"\n'
+        'output_root = "out"\n[orchestrator]\nkind = "local"\ndirectory = "jobs"\n'
+    )
+    redactor = Redactor()
+    contracts = contracts_of(load_settings(tmp_path / "hero.toml"), redactor=redactor)
+    before = redactor.text("it said hunter2-is-the-password")
+
+    loaded = contracts.load(RunId("toy"))
+
+    assert isinstance(loaded, Contract)
+    assert "hunter2" in before
+    assert redactor.text("it said hunter2-is-the-password, verbose") == "it said [redacted], verbose"
