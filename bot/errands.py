@@ -16,6 +16,7 @@ from bot.model.contract import Contract
 from bot.model.durations import say_duration
 from bot.model.errand import CannotYet, Errand, ErrandKind, Found
 from bot.model.record import Record
+from bot.model.roles import with_roles
 from bot.store.store import Store
 
 log = structlog.get_logger()
@@ -68,7 +69,7 @@ class Errands:
         for errand in record.run.errands if record else ():
             assert record is not None  # noqa: S101 - the loop is empty without one
             began = self._clock.monotonic()
-            found = await self._look(contract, record, errand)
+            found = await self._look(with_roles(contract, record.run.roles), record, errand)
             log.info(
                 "errand_looked_into",
                 run_id=contract.run_id,

@@ -12,6 +12,7 @@ from bot.model.errand import CannotYet, Errand, Found, Planned
 from bot.model.plan import PlannedCheckpoint, SealPlan
 from bot.model.reading import Reading, Unknown
 from bot.model.record import Record
+from bot.model.roles import with_roles
 from bot.model.tag import Tag
 from bot.redaction import Redactor
 from bot.sources.snapshots import SnapshotReader
@@ -134,6 +135,7 @@ class Seal:
         return await self._tagger.create_tag(Tag(name=plan.tag, sha=plan.sha), plan.message)
 
     async def _plan(self, contract: Contract, record: Record) -> SealPlan | tuple[Lack, ...]:
+        contract = with_roles(contract, record.run.roles)
         seen = await self._reader.read(contract, record.instance, record.run.metrics_cursor)
         lacks = [
             *lacks_of(
