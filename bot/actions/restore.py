@@ -59,7 +59,8 @@ def judge_restore(
     start = planned.step if planned else 0
     if planned and steps[0] < start:
         return WrongRestore(detail=f"its first logged step is {steps[0]}, before the planned checkpoint's {start}")
-    how = f"loaded {loaded[-1]}" if loaded else "no `Loading checkpoint from` line was found"
+    silent = "no `Loading checkpoint from` line was found" if planned else "there was no checkpoint to load"
+    how = f"loaded {loaded[-1]}" if loaded else silent
     return Restored(
         first_step=steps[0], detail=f"{how}; training goes on from step {steps[0]} in {contract.output_root}"
     )

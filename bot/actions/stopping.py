@@ -21,7 +21,9 @@ async def stop_job(  # noqa: PLR0911 - one return a case
 ) -> StepOutcome:
     """Stop the plan's job unless it is terminal, and see it and its tasks end. Safe to repeat."""
     if plan.stop is None:
-        return Done(detail="the old job was terminal already")
+        return Done(
+            detail="there was nothing to stop: the old job had ended" if plan.instance else "there was no job yet"
+        )
     jobs = await launcher.jobs(contract, plan.stop)
     match jobs:
         case Unknown(detail=detail):

@@ -15,7 +15,7 @@ from bot.model.record import Decision, Record, Telling
 from bot.model.roles import Handover, HeldRole, Role, with_roles
 from bot.model.update import UpdateKind
 from bot.model.value import PersonName
-from bot.render.words import say_command, say_state, say_time, standing_facts
+from bot.render.words import say_command, say_time, standing_facts
 from handlers import tellings
 from handlers.commands.question import Answered, Question, audit_entry, find_run, known_person, say
 from handlers.context import Context, standing_of
@@ -206,8 +206,7 @@ def bundle(case: _Case) -> tuple[str, ...]:
     """Say all that the next person needs: the job, the latest signal, the links, and how it is launched again."""
     record = case.record
     standing, zone = standing_of(record, case.context.contract), case.question.timezone
-    lines = [f"state: {say_state(standing)}"]
-    lines += [f"{name}: {value}" for name, value in standing_facts(standing, zone)]
+    lines = [f"{name}: {value}" for name, value in standing_facts(standing, zone)]
     alive = [each for each in record.incidents if each.is_open]
     lines += [f"open: I{each.number} {each.check} ({each.finding.severity}): {each.finding.summary}" for each in alive]
     lines += [f"to decide: {each.name}, {each.reason}" for each in record.requests if each.state == "open"]

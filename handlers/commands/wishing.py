@@ -52,12 +52,14 @@ def plan(question: Question, words: tuple[str, ...]) -> Answered:
 
 def cleanup(question: Question, words: tuple[str, ...]) -> Answered:
     """Ask for a list of what could be deleted."""
-    return _send_on(question, words, ErrandKind.CLEANUP, "lists what could be deleted and puts that list to its DRI")
+    return _send_on(
+        question, words, ErrandKind.CLEANUP, "lists what could be deleted, and asks its DRI for exactly that"
+    )
 
 
 def seal(question: Question, words: tuple[str, ...]) -> Answered:
     """Ask for the seal."""
-    return _send_on(question, words, ErrandKind.SEAL, "looks whether everything is there, and asks its DRI if it is")
+    return _send_on(question, words, ErrandKind.SEAL, "says what is missing, or puts the seal to its DRI")
 
 
 def _send_on(question: Question, words: tuple[str, ...], kind: ErrandKind, what: str) -> Answered:
@@ -77,7 +79,7 @@ def _send_on(question: Question, words: tuple[str, ...], kind: ErrandKind, what:
     run = record.run.model_copy(update={"errands": (*record.run.errands, errand)})
     said = say(
         question,
-        f"Hero looks at {record.run_id} now and {what} in the run's thread; nothing is changed before the answer.",
+        f"Hero looks at {record.run_id} now and {what}, in the run's thread; nothing is changed before the answer.",
     )
     decision = Decision(run=run, audit=(audit_entry(question, record.run_id, f"{kind}_wanted", person.name),))
     return said.model_copy(update={"run_id": record.run_id, "decision": decision, "check_now": record.run_id})
