@@ -51,13 +51,14 @@ def changes_of(before: Mapping[str, str], now: Mapping[str, str], fields: tuple[
     )
 
 
-def launch_facts(instance: Instance, contract: Contract, seen: Snapshot | None) -> tuple[Fact, ...]:
+def launch_facts(instance: Instance, contract: Contract, seen: Snapshot | None, *, code: str = "") -> tuple[Fact, ...]:
     """Return every field that the procedure wants on record for an instance, each with its basis.
 
     Args:
         instance: with the contract's shape at its launch, secrets scrubbed.
         contract: for who looks after the run, and for what is only inferred.
         seen: what was read when the launch was seen; None for a launch that was just made.
+        code: what the plan of a launch that was just made says of the checkout.
     """
     shape = instance.shape
     return (
@@ -65,7 +66,7 @@ def launch_facts(instance: Instance, contract: Contract, seen: Snapshot | None) 
         _fact("command", shape.get("command"), contract.basis_of("command")),
         _fact("environment added", shape.get("environment"), Basis.STATED),
         *(_fact(label, _plain(shape.get(field)), contract.basis_of(field)) for label, field in _STATED),
-        _working_tree(seen, contract),
+        _working_tree(seen, contract, code),
         _fact("DRI", contract.dri, contract.basis_of("dri")),
         _fact("deputies", ", ".join(contract.deputies), contract.basis_of("deputies")),
         _fact("monitoring owner", contract.owner, contract.basis_of("owner")),
@@ -104,11 +105,14 @@ def _plain(text: str | None) -> str | None:
             return text
 
 
-def _working_tree(seen: Snapshot | None, contract: Contract) -> Fact:
-    """What git said of the checkout when the launch was seen; else what the contract says of it."""
+def _working_tree(seen: Snapshot | None, contract: Contract, code: str) -> Fact:
+    """What git said of the checkout when the launch was seen or planned; else what the contract says of it."""
     label = "working tree"
     if seen is not None and isinstance(seen.code, Known):
         return Fact(label=label, value=_say_tree(seen.code.value), basis=Basis.MEASURED)
+    if code:
+        tree = code if " " in code else f"nothing that counts differs from {code}"
+        return Fact(label=label, value=tree, basis=Basis.MEASURED)
     if contract.dirty_approved:
         return Fact(label=label, value="changes that are not committed are approved", basis=Basis.STATED)
     return Fact(label=label, value=None)

@@ -30,7 +30,7 @@ from bot.model.chronicle import (
 from bot.model.contract import RunKind
 from bot.model.delivery import ChannelName
 from bot.model.incident import Incident
-from bot.model.plan import RelaunchPlan, RequestState, SealPlan
+from bot.model.plan import Plan, RelaunchPlan, RequestState, SealPlan
 from bot.model.reading import Known
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import Run, RunState
@@ -40,6 +40,7 @@ from bot.model.update import UpdateKind
 from bot.model.verdict import Severity
 from handlers import tellings
 from handlers.context import Context
+from handlers.plans import deed_of
 from handlers.promises import PEOPLE, RETENTION, changes_of, launch_facts, promise_of
 
 RECORD_SLOT = "record"
@@ -109,8 +110,19 @@ def _launches(before: Record, decision: Decision, context: Context, seen: Snapsh
             instance=instance.number,
             job_id=instance.job_id,
             is_by_hero=bool(instance.command),
-            facts=launch_facts(instance, context.contract, seen if instance in fresh else None),
+            facts=launch_facts(
+                instance,
+                context.contract,
+                seen if instance in fresh else None,
+                code=_launched_code(decision) if instance in fresh else "",
+            ),
         )
+
+
+def _launched_code(decision: Decision) -> str:
+    """Return what was checked out where the launch that this decision notes was made; empty when Hero made none."""
+    plans = (action.plan for action in decision.actions)
+    return next((plan.code for plan in plans if isinstance(plan, RelaunchPlan)), "")
 
 
 def _incidents(before: Record, decision: Decision) -> Iterator[Happening]:
@@ -141,7 +153,7 @@ def _requests(before: Record, decision: Decision) -> Iterator[Happening]:
         if request.number not in states:
             yield Asked(
                 request=request.number,
-                plan=request.plan.kind,
+                plan=_named(request.plan, before),
                 digest=request.digest,
                 dri=request.dri,
                 reason=request.reason,
@@ -168,7 +180,7 @@ def _actions(before: Record, decision: Decision) -> Iterator[Happening]:
             yield ActionEnded(
                 action=action.number,
                 request=action.grant.request,
-                plan=plan.kind,
+                plan=_named(plan, before, action),
                 outcome=action.state,
                 job_id=plan.job_id if isinstance(plan, RelaunchPlan) else None,
                 from_step=resumed.step if resumed else None,
@@ -181,6 +193,11 @@ def _actions(before: Record, decision: Decision) -> Iterator[Happening]:
                     checkpoint=plan.checkpoint.path,
                     evidence=tuple(plan.message.splitlines()),
                 )
+
+
+def _named(plan: Plan, before: Record, action: Action | None = None) -> str:
+    """Return the plan's kind; a run's first launch is not called a relaunch."""
+    return "launch" if deed_of(plan, before, action) == "launch" else plan.kind
 
 
 def _steps(earlier: Action | None, action: Action) -> Iterator[Happening]:
