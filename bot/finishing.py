@@ -41,7 +41,7 @@ def build_seal(
     redactor: Redactor,
 ) -> Seal | None:
     """Build the seal, to be closed with ``stack``; None without GitHub, where the tag is created."""
-    if settings.github.token is None:
+    if not settings.github.is_set:
         return None
     tagger = GitHubTagger(settings.github, clock)
     stack.push_async_callback(tagger.close)

@@ -50,10 +50,10 @@ async def probe_slack(settings: SlackSettings) -> tuple[Probe, ...]:
 
 async def probe_github(settings: GitHubSettings, clock: Clock) -> tuple[Probe, ...]:
     """Ask what the GitHub channel knows of itself."""
-    if settings.token is None and settings.repository is None:
+    if not settings.is_set and settings.repository is None:
         return (good("github", "not configured"),)
-    if settings.token is None:
-        return (bad("github token", "not set", "set HERO_GITHUB__TOKEN or [github] token_file"),)
+    if not settings.is_set:
+        return (bad("github token", "not set", "set HERO_GITHUB__TOKEN, [github] token_file, or a GitHub App"),)
     client = GitHubClient(settings, clock, pacing=timedelta(seconds=1))
     try:
         return tuple(Probe(*finding) for finding in await examine(client))
@@ -147,7 +147,7 @@ async def probe_people(settings: Settings, contracts: tuple[Contract, ...], cloc
     if slack.bot_token is not None:
         api = SlackApi(slack)
         found += await asyncio.gather(*(_reach_on_slack(person, api, clock) for person in people))
-    if github.token is not None:
+    if github.is_set:
         client = GitHubClient(github, clock, pacing=timedelta(seconds=1))
         try:
             found += [await _reach_on_github(person, client) for person in people]

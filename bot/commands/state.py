@@ -198,7 +198,7 @@ def _decision(
     shape = shape_of(contract, Redactor(settings.secrets))
     if imported.is_taken:
         decision = decision.model_copy(update={"instances": (launch.model_copy(update={"shape": shape}),)})
-    channels = (ChannelName.GITHUB,) if settings.github.token is not None else ()
+    channels = (ChannelName.GITHUB,) if settings.github.is_set else ()
     meant = with_roles(contract, record.run.roles)
     context = Context(contract=meant, people=settings.persons, channels=channels, rules=_rules(settings))
     return recorded(record, decision, context, at, shape=shape)

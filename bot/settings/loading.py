@@ -45,7 +45,10 @@ def load_settings(path: Path | None) -> Settings:
         raise ConfigurationError(tuple(problems))
     placed = {"runs": base / settings.bot.runs, "database": _placed(settings.bot.database, base)}
     history = settings.history.model_copy(update={"directory": base / settings.history.directory})
-    return settings.model_copy(update={"bot": settings.bot.model_copy(update=placed), "history": history})
+    template = settings.github.issue_template
+    github = settings.github.model_copy(update={"issue_template": base / template if template else None})
+    bot = settings.bot.model_copy(update=placed)
+    return settings.model_copy(update={"bot": bot, "history": history, "github": github})
 
 
 def _placed(database: str, base: Path) -> str:

@@ -1,5 +1,6 @@
 """The tables about where people are: channels, and the accounts of persons."""
 
+import re
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal, Self
@@ -8,6 +9,10 @@ from pydantic import Field, SecretStr, model_validator
 
 from bot.model.durations import Duration
 from bot.settings.section import Section, ServiceSection
+
+_PEM = re.compile(r"-----BEGIN (?:RSA )?PRIVATE KEY-----")
+_SECRET_LEAST = 16
+_SWEEP_MOST = timedelta(minutes=2, seconds=30)
 
 SNOWFLAKE = r"^[1-9][0-9]{14,19}$"
 """An id of Discord's; in quotes, as it has more digits than many readers of numbers keep."""
@@ -110,6 +115,26 @@ class GitHubSettings(ServiceSection):
     token_file: Path | None = None
     """A file that holds the token."""
 
+    app_id: int | str | None = Field(default=None, examples=[123456])
+    """Instead of a token: the App ID or client id of a GitHub App, as its settings page shows it. Hero then speaks as
+    ``NAME[bot]`` and renews its hour-long tokens by itself."""
+
+    app_private_key: SecretStr | None = None
+    """The app's private key, PEM; from HERO_GITHUB__APP_PRIVATE_KEY or ``app_private_key_file``."""
+
+    app_private_key_file: Path | None = None
+    """The ``.pem`` file that GitHub made for the app."""
+
+    app_installation: int | None = Field(default=None, gt=0)
+    """Number of the app's installation; found by the repository when it is not given."""
+
+    webhook_secret: SecretStr | None = None
+    """What GitHub signs its deliveries to ``/github/webhook`` with; without one there is no such address. From
+    HERO_GITHUB__WEBHOOK_SECRET or ``webhook_secret_file``."""
+
+    webhook_secret_file: Path | None = None
+    """A file that holds the webhook's secret."""
+
     repository: str | None = Field(default=None, pattern=r"^[^/\s]+/[^/\s]+$", examples=["OWNER/NAME"])
     """``owner/name`` of the repository that holds the runs' issues."""
 
@@ -123,15 +148,48 @@ class GitHubSettings(ServiceSection):
     poll: Duration = timedelta(seconds=60)
     """How often issue comments are read for answers."""
 
+    sweep: Duration = timedelta(minutes=2)
+    """How often they are read while the webhook delivers, in case a delivery was lost; shorter than the three minutes
+    that a request's answer may take to be read after its end."""
+
     comments_per_day: int = Field(default=40, gt=0)
     """The most new comments on one issue in a day; past it, news goes into the live status alone and that is said."""
 
+    label: str = Field(default="hero", pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]{0,29})?$")
+    """The label of runs' issues, and what the others begin with (``hero:needs-dri``, ``hero:failed``); no other label
+    is ever touched. Empty: no labels at all."""
+
+    issue_template: Path | None = None
+    """A Markdown file for the issues that Hero opens, with {run_id} and the like; a first line ``# …`` is the title.
+    Hero's own text when it is not given."""
+
     @model_validator(mode="after")
-    def _has_repository(self) -> Self:
-        if self.token is not None and self.repository is None:
-            msg = "repository is missing; write it as OWNER/NAME"
-            raise ValueError(msg)
+    def _has_what_it_needs(self) -> Self:
+        missing: list[str] = []
+        if self.is_set and self.repository is None:
+            missing.append("repository is missing; write it as OWNER/NAME")
+        if self.token is not None and self.app_id is not None:
+            missing.append("token and app_id exclude each other; give one of them")
+        if self.app_id is not None and self.app_private_key is None:
+            missing.append("app_private_key is missing; set app_private_key_file or HERO_GITHUB__APP_PRIVATE_KEY")
+        if self.app_private_key is not None and not _PEM.search(self.app_private_key.get_secret_value()):
+            missing.append("app_private_key is no private key in PEM; give the .pem file that GitHub made")
+        if self.webhook_secret is not None and not self.is_set:
+            missing.append("webhook_secret needs a token or an app beside it; set HERO_GITHUB__TOKEN")
+        if self.webhook_secret is not None and len(self.webhook_secret.get_secret_value().strip()) < _SECRET_LEAST:
+            missing.append(
+                f"webhook_secret is shorter than {_SECRET_LEAST} characters; `openssl rand -hex 32` makes one"
+            )
+        if self.sweep > _SWEEP_MOST:
+            missing.append("sweep is longer than 2m30s; a request's answer must be read within three minutes")
+        if missing:
+            raise ValueError("\n".join(missing))
         return self
+
+    @property
+    def is_set(self) -> bool:
+        """Whether Hero is to speak on GitHub, with a token or as an app."""
+        return self.token is not None or self.app_id is not None
 
 
 class PersonSettings(Section):

@@ -15,7 +15,7 @@ from bot.settings.services import FinelogSettings, GitSettings, IrisSettings, Ku
 SECRETS: Mapping[str, tuple[str, ...]] = {
     "slack": ("bot_token", "app_token", "signing_secret"),
     "discord": ("token",),
-    "github": ("token",),
+    "github": ("token", "app_private_key", "webhook_secret"),
     "iris": ("token",),
     "finelog": ("token",),
     "wandb": ("api_key",),
@@ -87,7 +87,7 @@ class Settings(BaseSettings):
     @property
     def speaks_in_terminal(self) -> bool:
         """Whether the conversation is held in Hero's own terminal: when that is wanted, and when there is no other."""
-        return self.console or not (self.slack.bot_token or self.discord.token or self.github.token)
+        return self.console or not (self.slack.bot_token or self.discord.token or self.github.is_set)
 
     @property
     def secrets(self) -> tuple[str, ...]:

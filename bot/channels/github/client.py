@@ -6,18 +6,18 @@ long it lasts in a RetryError. Whoever calls decides when to ask again.
 """
 
 import itertools
-import math
 import threading
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from http import HTTPStatus
 
-from github import Auth, Github
+from github import Github
 from github.Issue import Issue
 from github.IssueComment import IssueComment
 from github.Repository import Repository
 
-from bot.channels.github.errors import SERVICE, BadTokenError, DeniedError, MovedError, UncertainError
+from bot.channels.github.access import Access
+from bot.channels.github.errors import SERVICE, DeniedError, MovedError, UncertainError
 from bot.channels.github.seen import Account, Comment, IssueSeen, RepositorySeen, is_bot
 from bot.channels.github.worker import Worker
 from bot.clock import Clock
@@ -36,7 +36,7 @@ class GitHubClient:
         """Make the client; nothing is asked yet.
 
         Args:
-            settings: with a token and a repository.
+            settings: with a token or an app, and a repository.
             clock: for rate limits that do not say the server's time.
             pacing: between two writes (GitHub asks for a second: "Best practices for using the REST API").
         """
@@ -46,15 +46,23 @@ class GitHubClient:
         self._written_at: float | None = None
         self.repository = settings.repository or ""
         """The full name as far as known; renames are followed."""
+        self._access = Access(settings)
         self._reader, self._writer = (
-            Worker(self._connect, clock=clock, deadline=settings.deadline, most=settings.threads) for _ in range(2)
+            Worker(
+                self._connect,
+                clock=clock,
+                deadline=settings.deadline,
+                most=settings.threads,
+                is_renewable=self._access.is_renewable,
+            )
+            for _ in range(2)
         )
 
     async def ask_self(self) -> Account | None:
-        """Return the account that Hero speaks as; None when it is an app's, whose token may not ask."""
+        """Return the account that Hero speaks as; None when it is an app's whose token alone was given."""
 
         def ask(github: Github) -> Account:
-            user = github.get_user()
+            user = github.get_user(self._access.bot_login()) if self._access.is_app else github.get_user()
             return Account(id=user.id, login=user.login, is_bot=is_bot(user.type, user.login))
 
         try:
@@ -261,6 +269,7 @@ class GitHubClient:
 
     def renew(self) -> None:
         """Take the token anew, e.g. after it was refused."""
+        self._access.forget()
         self._reader.drop()
         self._writer.drop()
 
@@ -291,29 +300,7 @@ class GitHubClient:
         return self._repository(github).get_issue(1).get_comment(comment_id).complete()
 
     def _connect(self) -> Github:
-        return Github(
-            base_url=self._settings.base_url,
-            auth=Auth.Token(self._token()),
-            retry=None,
-            lazy=True,
-            per_page=_PAGE,
-            # A second fence behind the worker's own deadline; whole seconds, as PyGithub insists.
-            timeout=max(1, math.ceil(self._settings.deadline.total_seconds())) + 1,
-            seconds_between_requests=None,
-            seconds_between_writes=None,  # `turn` waits, off the thread and before an intent is noted
-        )
-
-    def _token(self) -> str:
-        """Read the token's file anew if there is one, since whoever renews a token writes it there."""
-        file, token = self._settings.token_file, self._settings.token
-        if file is not None and file.is_file():
-            try:
-                return file.read_text(encoding="utf-8").strip()
-            except (OSError, UnicodeDecodeError) as error:
-                raise BadTokenError(SERVICE, f"{file} cannot be read ({type(error).__name__})") from error
-        if token is None:
-            raise BadTokenError(SERVICE, "there is no token")
-        return token.get_secret_value()
+        return self._access.connect(self.repository)
 
 
 class _Pages:

@@ -1,7 +1,7 @@
 """What ``hero doctor`` asks about GitHub, each answer with the fix."""
 
 from bot.channels.github.client import GitHubClient
-from bot.channels.github.outcomes import TOKEN_FIX, say_trouble
+from bot.channels.github.outcomes import CREDENTIALS_FIX, say_trouble
 from bot.errors import ServiceError
 
 type Finding = tuple[str, bool, str, str]
@@ -28,7 +28,9 @@ async def examine(client: GitHubClient) -> tuple[Finding, ...]:
 
 async def _token(client: GitHubClient) -> Finding:
     account = await client.ask_self()
-    detail = f"speaks as {account.login}" if account else "an app's token, which does not tell its login"
+    if account is None:
+        return ("github token", True, "an app's token, which does not tell its login; [github] app_id would", "")
+    detail = f"speaks as {account.login}{', an app' if account.is_bot else ''}"
     return ("github token", True, detail, "")
 
 
@@ -49,7 +51,7 @@ async def _repository(client: GitHubClient) -> Finding:
 async def _writing(client: GitHubClient) -> Finding:
     problem = await client.probe_writing()
     if problem:
-        fix = f"{TOKEN_FIX}, with the permission Issues: read and write on {client.repository}"
+        fix = f"{CREDENTIALS_FIX}, with the permission Issues: read and write on {client.repository}"
         return ("github issues", False, f"the token may not write issues ({problem})", fix)
     return ("github issues", True, "the token may write issues", "")
 

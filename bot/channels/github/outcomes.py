@@ -13,7 +13,10 @@ from bot.channels.github.errors import (
 from bot.errors import ServiceError
 from bot.model.delivery import Later, Never
 
-TOKEN_FIX = "put a new token into HERO_GITHUB__TOKEN, or into the file that token_file names"  # noqa: S105 - advice
+CREDENTIALS_FIX = (
+    "put a new token into HERO_GITHUB__TOKEN, or into the file that token_file names; for an app see its app_id, its "
+    "private key, and that it is installed and not suspended"
+)
 
 
 def outcome_of(  # noqa: PLR0911 - one return a kind of error
@@ -25,7 +28,7 @@ def outcome_of(  # noqa: PLR0911 - one return a kind of error
             reason, fix = _denied(error, repository, issue)
             return Never(reason=reason, fix=fix)
         case BadTokenError():
-            return Later(reason=f"GitHub refuses the token ({error.detail}); {TOKEN_FIX}")
+            return Later(reason=f"GitHub refuses the token ({error.detail}); {CREDENTIALS_FIX}")
         case LimitedError(after=after):
             return Later(reason=f"GitHub's rate limit: {error.detail}", after=after)
         case SettlingError(after=after):

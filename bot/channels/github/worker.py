@@ -12,7 +12,7 @@ from datetime import timedelta
 
 from github import Github
 
-from bot.channels.github.errors import FAMILIES, SERVICE, translated
+from bot.channels.github.errors import FAMILIES, SERVICE, BadTokenError, translated
 from bot.clock import Clock
 from bot.errors import BusyError, HeroError
 from bot.threads import BoundedThreads
@@ -21,7 +21,15 @@ from bot.threads import BoundedThreads
 class Worker:
     """Asks GitHub off the loop, one question after the other, each with a deadline."""
 
-    def __init__(self, build: Callable[[], Github], *, clock: Clock, deadline: timedelta, most: int) -> None:
+    def __init__(
+        self,
+        build: Callable[[], Github],
+        *,
+        clock: Clock,
+        deadline: timedelta,
+        most: int,
+        is_renewable: bool = False,
+    ) -> None:
         """Make one role's worker.
 
         Args:
@@ -29,10 +37,12 @@ class Worker:
             clock: for answers that tell of a time without saying their own.
             deadline: of one call, waiting for its turn included.
             most: threads at once, those that hang included; above it calls are refused.
+            is_renewable: whether a new client may have a better token, so that a refused one is tried once more.
         """
         self._build = build
         self._clock = clock
         self._deadline = deadline
+        self._is_renewable = is_renewable
         self._threads = BoundedThreads(SERVICE, most)
         self._turn = asyncio.Lock()
         self._held: _Held | None = None
@@ -43,7 +53,9 @@ class Worker:
         return self._threads.held
 
     async def call[R](self, ask: Callable[[Github], R]) -> R:
-        """Run ``ask`` with this worker's client.
+        """Run ``ask`` with this worker's client; once more with a new one when the token is refused, if that may help.
+
+        A request whose token is refused has done nothing, so that a write too may be made again.
 
         Raises:
             ServiceError: of the kinds in errors.py; BusyError means that nothing was asked.
@@ -54,6 +66,11 @@ class Worker:
         except TimeoutError as error:
             raise BusyError(SERVICE, "an earlier call takes long") from error
         try:
+            return await self._in_turn(ask)
+        except BadTokenError:
+            if not self._is_renewable:
+                raise
+            self.drop()
             return await self._in_turn(ask)
         finally:
             self._turn.release()
