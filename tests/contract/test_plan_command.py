@@ -1,6 +1,7 @@
 """``hero plan`` over real files, real repositories and a real database: decision, exit code, JSON, and no secrets."""
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -180,6 +181,41 @@ def test_an_iris_command_that_would_wait_or_only_reserve_is_refused(house: House
     said = " ".join(message for _, message in mine(found, "launch.command"))
     assert "--no-wait" in said
     assert "--tpu v5p-64" in said
+
+
+def test_a_final_step_that_is_not_the_launched_one_blocks_until_it_is_mended(house: House) -> None:
+    (house.directory / "run.yaml").write_text("trainer: {num_train_steps: 12000}\n")
+    launch = f'{LOCAL}\n[config]\nlaunch = "run.yaml"\n'
+    wrong = house.plan(house.write(tables=launch, final_step=10_000))
+    mended = house.plan(house.write(tables=launch, final_step=12_000))
+    (house.directory / "run.yaml").unlink()
+    unread = house.plan(house.write(tables=launch, final_step=12_000))
+
+    assert (wrong[0], wrong[1]["decision"], wrong[1]["digest"]) == (Exit.BLOCKED, "blocked", None)
+    assert mine(wrong[1], "launch.final_step")[0][0] == "critical"
+    assert "final_step = 10000 (stated) contradicts 12000 from trainer.num_train_steps" in only(
+        wrong[1], "launch.final_step"
+    )
+    assert mine(mended[1], "launch.final_step") == []
+    assert mended[1]["values"]["final_step"]["basis"] == "measured"
+    assert (unread[0], unread[1]["decision"]) == (Exit.UNKNOWN, "blocked")
+    assert "run.yaml does not exist" in only(unread[1], "launch.final_step")
+
+
+def test_the_owners_command_tells_the_final_step_and_its_failure_is_unknown_without_its_secrets(house: House) -> None:
+    config = "[config]\nfinal_step_command = "
+    argv = [sys.executable, "-c", "print('final step: 12000')"]
+    told = house.plan(house.write(tables=f"{LOCAL}\n{config}{json.dumps(argv)}\n", final_step=None))
+    argv = [sys.executable, "-c", "import sys; sys.exit('no: ' + sys.argv[2])", "--token", "hunter2secret"]
+    failed = house.plan(house.write(tables=f"{LOCAL}\n{config}{json.dumps(argv)}\n"))
+
+    assert told[1]["values"]["final_step"] == {
+        "value": "12000 (from [config] final_step_command)",
+        "basis": "inferred",
+    }
+    assert failed[0] == Exit.UNKNOWN
+    assert "ended with exit code 1: no: [redacted]" in only(failed[1], "launch.final_step")
+    assert "hunter2secret" not in json.dumps(failed[1])
 
 
 def test_an_orchestrator_that_does_not_answer_leaves_the_launch_unknown(house: House) -> None:
