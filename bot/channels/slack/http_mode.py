@@ -4,37 +4,28 @@ Anybody can reach that address. So what came is bounded and its signature checke
 then checks signature and five minutes once more.
 """
 
-import asyncio
 import re
-from datetime import timedelta
 
 import structlog
 from slack_bolt.adapter.starlette.async_handler import to_async_bolt_request, to_starlette_response
 from slack_bolt.async_app import AsyncApp, AsyncBoltRequest
 from slack_sdk.signature import SignatureVerifier
-from starlette.requests import ClientDisconnect, Request
+from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+
+from bot.channels.bodies import NotTakenError, bounded_body
 
 log = structlog.get_logger()
 
 PATH = "/slack/events"
 MOST_BYTES = 1_000_000
 """Above this no body is read: the longest message that Slack allows makes an event of some hundred kilobytes."""
-_BODY_DEADLINE = timedelta(seconds=10)
 
 _STAMP = re.compile(r"[0-9]{1,12}")
 _SIGNATURE = re.compile(r"v0=[0-9a-f]{64}")
 _UNPARSED = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError)
 """What Bolt raises when a body has not the shape of anything that Slack sends."""
-
-
-class _NotTakenError(Exception):
-    """A request that goes no further."""
-
-    def __init__(self, status: int, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
 
 
 def slack_routes(app: AsyncApp, signing_secret: str) -> list[Route]:
@@ -48,39 +39,15 @@ def slack_routes(app: AsyncApp, signing_secret: str) -> list[Route]:
 
     async def events(request: Request) -> Response:
         try:
-            body = await _bounded_body(request)
+            body = await bounded_body(request, MOST_BYTES)
             _check_signature(verifier, request, body)
             asked = _parsed(request, body)
-        except _NotTakenError as error:
+        except NotTakenError as error:
             log.warning("slack_request_refused", status=error.status, reason=str(error))
-            # What was not read of the body must not be taken for the next request.
-            return Response(str(error), status_code=error.status, headers={"Connection": "close"})
+            return error.response()
         return to_starlette_response(await app.async_dispatch(asked))
 
     return [Route(PATH, events, methods=["POST"])]
-
-
-async def _bounded_body(request: Request) -> bytes:
-    """Return the body, or stop reading where it becomes too long or too slow."""
-    told = request.headers.get("content-length", "0")
-    if not told.isdecimal() or len(told) > len(str(MOST_BYTES)) or int(told) > MOST_BYTES:
-        raise _too_long()
-    body = bytearray()
-    try:
-        async with asyncio.timeout(_BODY_DEADLINE.total_seconds()):
-            async for chunk in request.stream():
-                body += chunk
-                if len(body) > MOST_BYTES:
-                    raise _too_long()
-    except TimeoutError:
-        raise _NotTakenError(408, "the body did not arrive in time") from None
-    except ClientDisconnect:
-        raise _NotTakenError(400, "the sender went away before the end of the body") from None
-    return bytes(body)
-
-
-def _too_long() -> _NotTakenError:
-    return _NotTakenError(413, f"the body is longer than {MOST_BYTES} bytes")
 
 
 def _check_signature(verifier: SignatureVerifier | None, request: Request, body: bytes) -> None:
@@ -89,7 +56,7 @@ def _check_signature(verifier: SignatureVerifier | None, request: Request, body:
     # The verifier raises at a stamp that is no number, at letters outside ASCII and at a body that is not UTF-8.
     is_sound = _STAMP.fullmatch(stamp) and _SIGNATURE.fullmatch(signature) and _is_text(body)
     if verifier is None or not is_sound or not verifier.is_valid(body, stamp, signature):
-        raise _NotTakenError(401, "not signed by Slack just now")
+        raise NotTakenError(401, "not signed by Slack just now")
 
 
 def _is_text(body: bytes) -> bool:
@@ -104,4 +71,4 @@ def _parsed(request: Request, body: bytes) -> AsyncBoltRequest:
     try:
         return to_async_bolt_request(request, body)
     except _UNPARSED as error:
-        raise _NotTakenError(400, f"not of a shape that Slack sends ({type(error).__name__})") from None
+        raise NotTakenError(400, f"not of a shape that Slack sends ({type(error).__name__})") from None
