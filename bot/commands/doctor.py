@@ -111,7 +111,9 @@ def settings_in_use(settings: BaseModel, above: str = "") -> list[tuple[str, obj
         if isinstance(value, BaseModel):
             found += settings_in_use(value, path)
         elif isinstance(value, dict):
-            found += [each for name, inside in value.items() for each in settings_in_use(inside, f"{path}.{name}")]
+            tables = {name: inside for name, inside in value.items() if isinstance(inside, BaseModel)}
+            found += [each for name, inside in tables.items() for each in settings_in_use(inside, f"{path}.{name}")]
+            found += [(f"{path}.{name}", inside) for name, inside in value.items() if name not in tables]
         elif value != field.default:
             found.append((path, value))
     return found

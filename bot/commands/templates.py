@@ -52,6 +52,21 @@ _EXAMPLES: Mapping[str, object] = {
     "kubernetes.context": "CONTEXT",
     "kubernetes.namespace": "iris",
     "heartbeat.url": "https://hc-ping.com/UUID",
+    "email.host": "smtp.example.org",
+    "email.ca_file": "secrets/mail-ca.pem",
+    "email.username": "hero",
+    "email.password_file": "secrets/email-password",
+    "email.sender": "hero@example.org",
+    "email.to": ["training-oncall@example.org"],
+    "email.kinds": ["failed", "completed"],
+    "pager.routing_key_file": "secrets/pager-routing-key",
+    "pager.url_file": "secrets/pager-url",
+    "pager.authorization_file": "secrets/pager-authorization",
+    "pager.headers": {"X-Scope-OrgID": "TENANT"},
+    "escalation.warning.deputies": "off",
+    "escalation.warning.pager": "off",
+    f"people.{PERSON}.timezone": "Europe/Zurich",
+    f"people.{PERSON}.working_hours": "09:00-18:00",
     f"people.{PERSON}.slack": "U0123456789",
     f"people.{PERSON}.discord": "80351110224678912",
     f"people.{PERSON}.github": "alice",
@@ -112,8 +127,8 @@ _FILLED_IN: Mapping[str, object] = {
 }
 """What stands in the example contract without a ``#``."""
 
-_ALTERNATIVE = "orchestrator.iris"
-"""The table that stands in the example contract behind ``#``, since the other kind is chosen there."""
+_BEHIND_HASH = frozenset({"orchestrator.iris", "escalation", "escalation.critical", "escalation.warning"})
+"""The tables whose very names change something: they stand behind ``#`` as well."""
 
 
 def settings_template() -> str:
@@ -143,7 +158,7 @@ def _table(table: Table) -> list[str]:
     lines: list[str] = []
     if table.name:
         lines += ["", *_prose(table.meaning)]
-        lines += [f"#[{table.name}]" if place == _ALTERNATIVE else f"[{table.name}]"]
+        lines += [f"#[{table.name}]" if place in _BEHIND_HASH else f"[{table.name}]"]
     for entry in table.entries:
         lines += _entry(entry, f"{place}.{entry.key}".strip("."), table.name)
     return lines

@@ -14,7 +14,13 @@ class ChannelName(StrEnum):
     SLACK = "slack"
     GITHUB = "github"
     DISCORD = "discord"
+    EMAIL = "email"
+    PAGER = "pager"
     CONSOLE = "console"
+
+
+ONE_WAY = frozenset({ChannelName.EMAIL, ChannelName.PAGER})
+"""Channels in which nobody answers: only what is meant for them goes there, never a run's whole conversation."""
 
 
 class Target(Value):
@@ -23,13 +29,15 @@ class Target(Value):
     By default a new message in the run's thread or issue. ``slot`` names a message of the run that is edited in place
     when it was sent before (``live``, ``request:7``, ``incident:4``). ``private_to`` asks for a message that only this
     user sees, where the platform has such; else a short reply. ``conversation`` and ``thread`` answer where a command
-    was given, outside of any run's thread.
+    was given, outside of any run's thread. ``direct_to`` is a user id of the platform: a message of its own in Hero's
+    direct conversation with them, where the platform has such; else it goes into the run's conversation.
     """
 
     slot: str = ""
     private_to: str = ""
     conversation: str = ""
     thread: str = ""
+    direct_to: str = ""
 
 
 class Delivery(Value):

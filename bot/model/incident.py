@@ -9,6 +9,7 @@ from typing import Literal, Self, assert_never
 
 from pydantic import AwareDatetime, Field, model_validator
 
+from bot.model.ladder import Climb
 from bot.model.value import CheckId, PersonName, RunId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Patience, UnknownVerdict, Verdict
 
@@ -92,6 +93,8 @@ class Incident(Value):
     state: IncidentState = Field(default=Open(), discriminator="kind")
     is_told: bool = True
     """Whether people have heard of it; what they never heard of is not reported as over."""
+    climb: Climb | None = None
+    """How far people were reached for it beyond the first message; None before that began."""
 
     @property
     def is_resolved(self) -> bool:

@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
+from bot.model.hours import WORKING_WEEK, Weekday, WorkingHours
 from bot.model.reading import Reading
 from bot.model.value import PersonName, Value
 
@@ -32,6 +33,17 @@ class Person(Value):
     email: str | None = None
     console: bool = False
     """Whether whoever sits at Hero's own terminal is this person."""
+    timezone: str | None = None
+    """Where they work; None for Hero's own zone."""
+    working_hours: str | None = None
+    """``09:00-18:00``; None when they may be asked at any time."""
+    working_days: tuple[Weekday, ...] = WORKING_WEEK
+
+    def hours(self, timezone: str) -> WorkingHours | None:
+        """Return when they work; ``timezone`` is that of those who have none of their own."""
+        if self.working_hours is None:
+            return None
+        return WorkingHours(hours=self.working_hours, days=self.working_days, timezone=self.timezone or timezone)
 
 
 class Standing(Value):

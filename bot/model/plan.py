@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
+from bot.model.ladder import Climb
 from bot.model.value import JobId, PersonName, RunId, Value
 
 
@@ -160,6 +161,8 @@ class Request(Value):
     asked_at: AwareDatetime
     expires_at: AwareDatetime
     reminded_at: AwareDatetime | None = None
+    climb: Climb | None = None
+    """How far people were reached for it beyond the first message; None before that began."""
     yeses: tuple[Yes, ...] = ()
     """Those that came so far, where more than one is needed; the last one makes the grant."""
     decided_by: PersonName | None = None

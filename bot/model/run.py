@@ -8,6 +8,7 @@ from pydantic import AwareDatetime
 from bot.model.allowance import Allowance
 from bot.model.drift import ConfigShape
 from bot.model.errand import Errand
+from bot.model.ladder import OpenPage
 from bot.model.roles import Handover, HeldRole
 from bot.model.value import JobId, RunId, Value
 
@@ -102,6 +103,8 @@ class Run(Value):
     """A part of this run that is being handed over, and waits for the other's yes."""
     roles: tuple[HeldRole, ...] = ()
     """Parts that were handed over by command."""
+    promoted: str = ""
+    """Why a bounded diagnostic's record is kept where others find it; empty while it goes the light path."""
     seal: str = ""
     """The tag that says that the run is finished and all of it is in its place; empty before that."""
     is_paused: bool = False
@@ -114,5 +117,11 @@ class Run(Value):
     tracker_name: str = ""
     tracker_digest: str = ""
     """SHA-256 of that address as it was read, to tell another one from the same."""
+    attended_at: AwareDatetime | None = None
+    """When one of the run's people last said or did something about it; the ladder of escalation stops there."""
+    escalated_at: tuple[AwareDatetime, ...] = ()
+    """When messages of that ladder went out, those of the last day: what its noise budget counts."""
+    pages: tuple[OpenPage, ...] = ()
+    """For what somebody is being called."""
     relaunch_wanted_by: str = ""
     """Who asked for a relaunch by command; the next check puts the plan to the DRI."""

@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
+from bot.model.ladder import Page
 from bot.model.run import RunState
 from bot.model.value import PersonName, RunId, Value
 from bot.model.verdict import Severity
@@ -29,6 +30,8 @@ class UpdateKind(StrEnum):
     REQUEST_REMINDER = "request_reminder"
     REQUEST_ANSWERED = "request_answered"
     ACTION_PROGRESS = "action_progress"
+    ESCALATION = "escalation"
+    """Something has waited for a sign of a person, and is brought to them once more or in another way."""
     ANSWER = "answer"
     """The answer to a command or a reply."""
     NOTICE = "notice"
@@ -86,4 +89,8 @@ class Update(Value):
     """What happens next, and by whom."""
     asked: PersonName | None = None
     """Who has to do something; mentioned by the channel."""
+    also_asked: tuple[PersonName, ...] = ()
+    """Who is asked beside them; mentioned too."""
     choice: Choice | None = None
+    page: Page | None = None
+    """For a pager alone."""

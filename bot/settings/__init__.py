@@ -1,10 +1,11 @@
 """Typed configuration: one frozen tree from ``hero.toml`` and the environment, loaded once and handed down in pieces.
 
 Every value can be overridden by an environment variable ``HERO_<SECTION>__<KEY>``. Secrets come from the environment or
-from files named by ``<key>_file``, never from the TOML itself. A new table is a class in ``own``, ``people`` or
-``services``, its field in ``tree`` and its name here.
+from files named by ``<key>_file``, never from the TOML itself. A new table is a class in ``own``, ``people``,
+``alerts`` or ``services``, its field in ``tree`` and its name here.
 """
 
+from bot.settings.alerts import EmailSettings, EscalationSettings, PagerSettings
 from bot.settings.history import HistorySettings
 from bot.settings.launching import LaunchSettings
 from bot.settings.loading import load_settings
@@ -17,6 +18,8 @@ from bot.settings.tree import Settings
 __all__ = [
     "BotSettings",
     "DiscordSettings",
+    "EmailSettings",
+    "EscalationSettings",
     "FinelogSettings",
     "GitHubSettings",
     "GitSettings",
@@ -25,6 +28,7 @@ __all__ = [
     "IrisSettings",
     "KubernetesSettings",
     "LaunchSettings",
+    "PagerSettings",
     "PersonSettings",
     "Section",
     "ServiceSection",

@@ -3,12 +3,11 @@
 from datetime import timedelta
 from pathlib import Path
 from typing import Literal
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import Field, field_validator
 
 from bot.model.durations import Duration
-from bot.settings.section import Section
+from bot.settings.section import Section, known_timezone
 
 
 class BotSettings(Section):
@@ -62,12 +61,7 @@ class BotSettings(Section):
     @field_validator("timezone")
     @classmethod
     def _exists(cls, value: str) -> str:
-        try:
-            ZoneInfo(value)
-        except (ZoneInfoNotFoundError, ValueError):
-            msg = f"{value!r} is no time zone; write it as America/Los_Angeles or UTC"
-            raise ValueError(msg) from None
-        return value
+        return known_timezone(value)
 
 
 class HeartbeatSettings(Section):

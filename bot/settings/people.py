@@ -5,10 +5,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from bot.model.durations import Duration
-from bot.settings.section import Section, ServiceSection
+from bot.model.hours import HOURS_PATTERN, WORKING_WEEK, Weekday, WorkingHours
+from bot.settings.alerts import Address
+from bot.settings.section import Section, ServiceSection, known_timezone
 
 _PEM = re.compile(r"-----BEGIN (?:RSA )?PRIVATE KEY-----")
 _SECRET_LEAST = 16
@@ -207,8 +209,29 @@ class PersonSettings(Section):
     github_id: int | None = None
     """GitHub's numeric user id; decides instead of the login when given."""
 
-    email: str | None = None
-    """Mail address."""
+    email: Address | None = None
+    """Mail address; Hero writes there and reads nothing."""
 
     console: bool = False
     """Whether whoever sits at Hero's own terminal is this person; for a box of one's own and the demo."""
+
+    timezone: str | None = Field(default=None, examples=["Europe/Zurich"])
+    """Where they work; without it `[bot] timezone`."""
+
+    working_hours: str | None = Field(default=None, pattern=HOURS_PATTERN, examples=["09:00-18:00"])
+    """Outside of them only what is critical is escalated to them; an end before the start is on the next day. Without
+    it they may be asked at any time."""
+
+    working_days: tuple[Weekday, ...] = Field(default=WORKING_WEEK, min_length=1)
+    """The days of the week on which those hours begin."""
+
+    @field_validator("timezone")
+    @classmethod
+    def _exists(cls, value: str | None) -> str | None:
+        return value if value is None else known_timezone(value)
+
+    @model_validator(mode="after")
+    def _has_hours(self) -> Self:
+        if self.working_hours is not None:
+            WorkingHours(hours=self.working_hours, days=self.working_days, timezone=self.timezone or "UTC")
+        return self

@@ -1,6 +1,7 @@
 """What the tables of ``hero.toml`` have in common."""
 
 from datetime import timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
@@ -24,7 +25,21 @@ class Section(BaseModel):
         return value
 
 
-_MAY_BE_ZERO = frozenset({"jitter"})
+def known_timezone(value: str) -> str:
+    """Return the name of a time zone.
+
+    Raises:
+        ValueError: there is none of that name.
+    """
+    try:
+        ZoneInfo(value)
+    except (ZoneInfoNotFoundError, ValueError):
+        msg = f"{value!r} is no time zone; write it as America/Los_Angeles or UTC"
+        raise ValueError(msg) from None
+    return value
+
+
+_MAY_BE_ZERO = frozenset({"jitter", "thread"})
 
 
 class ServiceSection(Section):

@@ -6,6 +6,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from bot.model.person import Person
 from bot.model.value import PersonName
+from bot.settings.alerts import EmailSettings, EscalationSettings, PagerSettings
 from bot.settings.history import HistorySettings
 from bot.settings.launching import LaunchSettings
 from bot.settings.own import BotSettings, HeartbeatSettings
@@ -20,6 +21,8 @@ SECRETS: Mapping[str, tuple[str, ...]] = {
     "finelog": ("token",),
     "wandb": ("api_key",),
     "kubernetes": ("token",),
+    "email": ("password",),
+    "pager": ("routing_key", "url", "authorization"),
 }
 """Which keys of which tables are secrets: never in the TOML, always in the redactor."""
 
@@ -49,6 +52,9 @@ class Settings(BaseSettings):
     launch: LaunchSettings = LaunchSettings()
     heartbeat: HeartbeatSettings = HeartbeatSettings()
     history: HistorySettings = HistorySettings()
+    email: EmailSettings = EmailSettings()
+    pager: PagerSettings = PagerSettings()
+    escalation: EscalationSettings | None = None
     console: bool = False
     """Whether the conversation is also held in the terminal that Hero runs in; it is in any case when neither Slack,
     Discord nor GitHub is set up."""
@@ -88,6 +94,12 @@ class Settings(BaseSettings):
     def speaks_in_terminal(self) -> bool:
         """Whether the conversation is held in Hero's own terminal: when that is wanted, and when there is no other."""
         return self.console or not (self.slack.bot_token or self.discord.token or self.github.is_set)
+
+    @property
+    def escalation_in_use(self) -> EscalationSettings | None:
+        """``[escalation]``, which whoever sets up e-mail or a pager wants as well; None leaves it at reminders."""
+        is_wanted = self.email.host is not None or self.pager.address is not None
+        return self.escalation or (EscalationSettings() if is_wanted else None)
 
     @property
     def secrets(self) -> tuple[str, ...]:
