@@ -49,6 +49,7 @@ from bot.sources.checkpoints import CheckpointReader
 from bot.sources.chosen import ChosenMetrics
 from bot.sources.config.before_launch import COMMAND_DEADLINE, BeforeLaunch, Recorded
 from bot.sources.config.source import ConfigReader
+from bot.sources.exports import ExportReader
 from bot.sources.finelog.source import FinelogMetrics, FinelogSource
 from bot.sources.git.source import GitSource
 from bot.sources.iris.source import IrisOrchestrator
@@ -445,7 +446,7 @@ def _channels(
         channels[ChannelName.SLACK] = slack
         routes = tuple(slack.routes()) if settings.slack.mode == "http" else ()
     if settings.github.is_set:
-        channels[ChannelName.GITHUB] = GitHubChannel(
+        github = GitHubChannel(
             settings.github,
             store,
             clock,
@@ -453,6 +454,8 @@ def _channels(
             issues=lambda run_id: named(run_id, "github_issue"),
             timezone=zone,
         )
+        channels[ChannelName.GITHUB] = github
+        routes += tuple(github.routes())
     if settings.console or not channels:
         channels[ChannelName.CONSOLE] = ConsoleChannel(
             store, clock, console=console or Console(soft_wrap=True), timezone=zone
@@ -519,6 +522,7 @@ def _reader(
         telemetry=finelog,
         code=git,
         config=ConfigReader(clock, redactor, tracker=wandb),
+        exports=ExportReader(clock),
         pods=KubernetesPods(settings.kubernetes, clock) if settings.kubernetes.is_set else None,
     )
 

@@ -22,7 +22,7 @@ class Ledger(Protocol):
         ...
 
     async def threads(self, channel: ChannelName) -> tuple[Posted, ...]:
-        """Return the roots of all runs' conversations in the channel."""
+        """Return the roots of all runs' conversations in the channel, former ones (``thread:…``) too."""
         ...
 
     async def awaited(self) -> Awaited:

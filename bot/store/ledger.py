@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.model.delivery import ChannelName, Posted
@@ -11,7 +11,9 @@ from bot.store.rows import upsert
 from bot.store.tables import cursors, posted
 
 THREAD = "thread"
-"""The slot of the root of a run's conversation."""
+"""The slot of the root of a run's conversation; ``thread:…`` is a former root, where answers may still come."""
+
+_IS_ROOT = or_(posted.c.slot == THREAD, posted.c.slot.startswith(f"{THREAD}:"))
 
 
 async def find(connection: AsyncConnection, channel: ChannelName, run_id: str, slot: str) -> Posted | None:
@@ -21,8 +23,8 @@ async def find(connection: AsyncConnection, channel: ChannelName, run_id: str, s
 
 
 async def threads(connection: AsyncConnection, channel: ChannelName) -> tuple[Posted, ...]:
-    where = posted.c.channel == channel, posted.c.slot == THREAD
-    return await _posted(connection, select(posted).where(*where).order_by(posted.c.run_id))
+    where = posted.c.channel == channel, _IS_ROOT
+    return await _posted(connection, select(posted).where(*where).order_by(posted.c.run_id, posted.c.slot))
 
 
 async def of_run(connection: AsyncConnection, run_id: RunId) -> tuple[Posted, ...]:
@@ -32,9 +34,9 @@ async def of_run(connection: AsyncConnection, run_id: RunId) -> tuple[Posted, ..
 
 async def find_run_by_thread(connection: AsyncConnection, channel: ChannelName, message_id: str) -> RunId | None:
     """Return whose conversation has this root; None when it is nobody's, or when two runs claim it."""
-    where = posted.c.channel == channel, posted.c.slot == THREAD, posted.c.message_id == message_id
-    found = await _posted(connection, select(posted).where(*where).limit(2))
-    return found[0].run_id if len(found) == 1 else None
+    where = posted.c.channel == channel, _IS_ROOT, posted.c.message_id == message_id
+    found = {each.run_id for each in await _posted(connection, select(posted).where(*where).limit(3))}
+    return found.pop() if len(found) == 1 else None
 
 
 async def save(connection: AsyncConnection, message: Posted) -> None:

@@ -323,7 +323,7 @@ class Store:
             return await ledger.find(connection, channel, run_id, slot)
 
     async def threads(self, channel: ChannelName) -> tuple[Posted, ...]:
-        """Return the roots of all runs' conversations in the channel."""
+        """Return the roots of all runs' conversations in the channel, former ones too."""
         async with self._read() as connection:
             return await ledger.threads(connection, channel)
 

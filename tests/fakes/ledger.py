@@ -16,7 +16,8 @@ class FakeLedger:
         return self.messages.get((channel, run_id, slot))
 
     async def threads(self, channel: ChannelName) -> tuple[Posted, ...]:
-        return tuple(p for (name, _, slot), p in self.messages.items() if name is channel and slot == "thread")
+        slots = ((name, slot.partition(":")[0], p) for (name, _, slot), p in self.messages.items())
+        return tuple(p for name, slot, p in slots if name is channel and slot == "thread")
 
     async def awaited(self) -> Awaited:
         return self.awaits

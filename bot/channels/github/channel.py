@@ -9,6 +9,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import structlog
+from starlette.routing import Route
 
 from bot.channels.github.account import OwnAccount
 from bot.channels.github.client import GitHubClient
@@ -22,6 +23,7 @@ from bot.channels.github.records import Records
 from bot.channels.github.standing import ask_standing
 from bot.channels.github.telling import THREAD, Teller
 from bot.channels.github.trouble import Trouble
+from bot.channels.github.webhook import Webhook
 from bot.channels.ports import Ledger, Receive
 from bot.clock import Clock
 from bot.errors import LeaseLostError, ServiceError, StoreError
@@ -100,6 +102,20 @@ class GitHubChannel:
             timezone=timezone,
         )
         self._sending = asyncio.Lock()
+        secret = settings.webhook_secret
+        self._webhook: Webhook | None = None
+        if secret is not None:
+            self._webhook = Webhook(
+                secret.get_secret_value().strip(),
+                client=self._client,
+                listener=self._listener,
+                records=self._records,
+                clock=clock,
+            )
+
+    def routes(self) -> list[Route]:
+        """Return the routes by which GitHub reaches Hero; none without a webhook's secret."""
+        return self._webhook.routes() if self._webhook is not None else []
 
     async def send(self, delivery: Delivery) -> SendOutcome:
         issue: int | None = None
@@ -126,14 +142,20 @@ class GitHubChannel:
 
     async def run(self, receive: Receive) -> None:
         resolved_at: float | None = None
+        is_begun = False
         while True:
             wait = self._settings.poll
             try:
+                if self._webhook is not None and not is_begun:
+                    await self._webhook.begin(receive)
+                    is_begun = True
                 if resolved_at is None or self._clock.monotonic() - resolved_at > _RESOLVE_EVERY.total_seconds():
                     await self._client.ask_repository()
                     await self._pins.pin()
                     resolved_at = self._clock.monotonic()
                 await self._listener.poll(receive)
+                if self._webhook is not None and await self._webhook.is_reliable():
+                    wait = max(wait, self._settings.sweep)
             except LeaseLostError:
                 raise
             except ServiceError as error:

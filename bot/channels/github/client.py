@@ -46,6 +46,8 @@ class GitHubClient:
         self._written_at: float | None = None
         self.repository = settings.repository or ""
         """The full name as far as known; renames are followed."""
+        self.repository_id: int | None = None
+        """Its number, which no rename changes; None until it was asked."""
         self._access = Access(settings)
         self._reader, self._writer = (
             Worker(
@@ -77,10 +79,12 @@ class GitHubClient:
 
         def ask(github: Github) -> RepositorySeen:
             found = self._repository(github).complete()
-            return RepositorySeen(full_name=found.full_name, has_issues=found.has_issues, is_archived=found.archived)
+            return RepositorySeen(
+                id=found.id, full_name=found.full_name, has_issues=found.has_issues, is_archived=found.archived
+            )
 
         seen = await self._reader.call(ask)
-        self.repository = seen.full_name
+        self.repository, self.repository_id = seen.full_name, seen.id
         return seen
 
     async def ask_account(self, login: str) -> Account | None:

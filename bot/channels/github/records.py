@@ -7,9 +7,13 @@ from pydantic import AwareDatetime, ValidationError
 
 from bot.channels.ports import Ledger
 from bot.model.chronicle import Written, written_under
+from bot.model.delivery import Posted
 from bot.model.value import RunId, Value
 
 log = structlog.get_logger()
+
+THREAD = "thread"
+"""The slot of the issue that a run has now; one that became full has ``thread:NUMBER``."""
 
 DAY = timedelta(days=1)
 _POSTINGS_MOST = 200
@@ -94,6 +98,36 @@ class Position(Value):
     """The newest ``updated_at`` that was handed on."""
     heard: dict[str, Heard] = {}
     """By comment id, those within the overlap that is read again with every poll."""
+    gone: dict[str, AwareDatetime] = {}
+    """By comment id, when a webhook told of its deletion: a delivery of its creation may come later."""
+
+
+class Delivered(Value):
+    """What was seen of the webhook, for ``hero doctor`` and for the pace of polls."""
+
+    at: AwareDatetime
+    """When the last delivery with a good signature came."""
+    event: str
+    count: int = 0
+    missed_at: AwareDatetime | None = None
+    """When a poll last found a comment that had not been delivered."""
+
+    @property
+    def is_reliable(self) -> bool:
+        """Whether nothing was missed since the last delivery."""
+        return self.missed_at is None or self.missed_at < self.at
+
+
+class Successor(Value):
+    """The issue that goes on where a full one ends."""
+
+    number: int
+    link: str
+    at: AwareDatetime
+    is_announced: bool = False
+    """Whether the full one links to it."""
+    is_over: bool = False
+    """Whether the full one is read no more; that is never taken back, so that no old words are heard late."""
 
 
 class Records:
@@ -124,6 +158,29 @@ class Records:
         """Read the issue's comments from ``at`` on, unless they are read already."""
         if await self.position(issue) is None:
             await self.save_position(issue, Position(start_at=at, read_to=at))
+
+    async def delivered(self) -> Delivered | None:
+        return await self._load("github:webhook", Delivered)
+
+    async def save_delivered(self, delivered: Delivered) -> None:
+        await self._ledger.save_cursor("github:webhook", delivered.model_dump_json())
+
+    async def successor(self, run_id: RunId, issue: int) -> Successor | None:
+        return await self._load(f"github:successor:{run_id}:{issue}", Successor)
+
+    async def save_successor(self, run_id: RunId, issue: int, successor: Successor) -> None:
+        await self._ledger.save_cursor(f"github:successor:{run_id}:{issue}", successor.model_dump_json())
+
+    async def is_former_read(self, former: Posted, asked: frozenset[RunId], now: datetime) -> bool:
+        """Say whether a full issue is still read: for a day, and while a request waits; once not, never again."""
+        issue = int(former.message_id)
+        found = await self.successor(former.run_id, issue)
+        if found is None or found.is_over:
+            return False
+        if former.run_id in asked or now - found.at < DAY:
+            return True
+        await self.save_successor(former.run_id, issue, found.model_copy(update={"is_over": True}))
+        return False
 
     async def written(self, run_id: RunId, issue: int) -> Written | None:
         """Return what was last written of the run's record into this issue; None when nothing was."""

@@ -64,6 +64,7 @@ class IssueSeen(Value):
 class RepositorySeen(Value):
     """The repository under its name of today."""
 
+    id: int
     full_name: str
     has_issues: bool
     is_archived: bool

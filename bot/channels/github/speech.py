@@ -26,15 +26,17 @@ def heard(comment: Comment) -> Heard:
     )
 
 
-def event_of(issue: int, comment: Comment, before: Heard | None, own_login: str = "") -> Said | Commanded:
+def event_of(
+    issue: int, comment: Comment, before: Heard | None, own_login: str = "", *, is_edited: bool = False
+) -> Said | Commanded:
     """Return what somebody did by writing or editing a comment; ``before`` is its earlier wording, if one was heard.
 
-    ``own_login`` is Hero's, whose mention before a word says nothing.
+    ``own_login`` is Hero's, whose mention before a word says nothing; ``is_edited`` says that GitHub called it an edit.
 
     An edit runs no command and decides nothing (R45): it comes as an edited message whatever it says.
     """
     actor, place = actor_of(comment), Place(conversation=str(issue), message=str(comment.id))
-    is_edited = comment.updated_at > comment.created_at
+    is_edited = is_edited or comment.updated_at > comment.created_at
     is_edited = is_edited or (before is not None and before.digest != digest(comment.body))
     command = None if is_edited else find_command(comment.body)
     if command is not None:
