@@ -23,7 +23,8 @@ Path("out/config.json").write_text(json.dumps(resolved))
 def test_a_wrong_output_is_told_and_the_resolved_final_step_ends_a_run_whose_contract_names_none(box: Path) -> None:
     contract = box / "runs" / "toy.toml"
     promised = "\n".join(line for line in contract.read_text().splitlines() if not line.startswith("final_step"))
-    contract.write_text(promised + '\n[config]\nfile = "{output_root}/config.json"\n')
+    told = 'file = "{output_root}/config.json"\nfinal_step_command = "python -c print(200)"\n'
+    contract.write_text(f"{promised}\n[config]\n{told}")
     trainer = box / "train.py"
     trainer.write_text(trainer.read_text().replace("checkpoints =", f"{WRITES}checkpoints =", 1))
     script = [
