@@ -41,6 +41,7 @@ from handlers.checked import decide_checked
 from handlers.context import Rules
 from handlers.errands import decide_found
 from handlers.outcome import decide_outcome, voided_request
+from handlers.promoted import promoted
 from handlers.recorded import recorded_without_contract
 from handlers.terminal import remind_at_start
 from handlers.timers import decide_time_passed
@@ -143,6 +144,14 @@ class Dispatcher:
             )
             if event.preparation is None and any(r.state is RequestState.OPEN for r in decision.requests):
                 return True
+            decision = promoted(
+                record,
+                decision,
+                context,
+                event.snapshot,
+                shape=shape_of(contract, self._on.redactor),
+                lineage=event.lineage,
+            )
             decision = self._on.recorded(record, decision, context, event.snapshot.at, event.snapshot)
             await tx.apply(decision, event.run_id, event.snapshot.at)
             return False

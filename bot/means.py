@@ -21,7 +21,7 @@ from bot.redaction import Redactor
 from bot.store.leases import Lease
 from bot.store.store import Store
 from bot.store.transaction import Transaction
-from handlers.context import Context, Rules
+from handlers.context import Context, Rules, channels_of
 from handlers.recorded import recorded
 
 
@@ -74,4 +74,11 @@ class Means:
     def context(self, contract: Contract, record: Record | None) -> Context:
         """Return what a handler is told of a run beside its record; hand-overs on record count."""
         contract = with_roles(contract, record.run.roles) if record else contract
-        return Context(contract=contract, people=self.people, channels=tuple(self.channels), rules=self.rules)
+        told_on = channels_of(contract, record, tuple(self.channels))
+        return Context(
+            contract=contract,
+            people=self.people,
+            channels=told_on,
+            kept_out=tuple(name for name in self.channels if name not in told_on),
+            rules=self.rules,
+        )

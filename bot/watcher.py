@@ -14,6 +14,7 @@ from bot.contracts import BadContract, Contracts
 from bot.errands import Errands
 from bot.model.contract import Contract
 from bot.model.event import RunChecked
+from bot.model.promotion import is_on_record, lineage_of
 from bot.model.reading import Known
 from bot.model.record import Record
 from bot.model.snapshot import Snapshot
@@ -122,8 +123,16 @@ class Watcher:
             snapshot=seen,
             judgements=judged.judgements,
             memories=judged.memories,
+            lineage=await asyncio.to_thread(self._lineage, contract, record),
             preparation=await self._checklist.judge(contract, record, seen) if asks else None,
         )
+
+    def _lineage(self, contract: Contract, record: Record | None) -> str:
+        """Hold a diagnostic that goes the light path against the contracts of all other runs. Blocks."""
+        if is_on_record(contract, record.run if record else None):
+            return ""
+        loaded = (self._contracts.load(run_id) for run_id in self._contracts.run_ids() if run_id != contract.run_id)
+        return lineage_of(contract, (each for each in loaded if not isinstance(each, BadContract)))
 
     async def _prepared(self, contract: Contract, event: RunChecked) -> RunChecked:
         """Return the same look with the launch checklist: somebody may have asked for a launch while it was made."""

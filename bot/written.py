@@ -3,9 +3,11 @@
 from bot.clock import Clock
 from bot.errors import StoreError
 from bot.model.chronicle import Completed, Entry, Written, find_fault, written_under
-from bot.model.contract import Contract, RunKind
+from bot.model.contract import Contract
 from bot.model.delivery import ChannelName
+from bot.model.promotion import is_on_record
 from bot.model.reading import Gap, Known, Reading, Unknown
+from bot.model.record import Record
 from bot.store.store import Store
 
 
@@ -25,22 +27,17 @@ class RecordReader:
             entries = await self._store.chronicle(contract.run_id)
             if find_fault(contract.run_id, entries) is not None:
                 return Known(value=False, at=at)
-            if not self._has_issue(contract):
+            record = await self._store.record(contract.run_id)
+            if not self._has_issues or not is_on_record(contract, record.run if record else None):
                 return Known(value=True, at=at)
-            written = await self._written(contract)
+            written = await self._written(contract, record)
         except StoreError as error:
             return Unknown(reason=Gap.BROKEN, detail=str(error)[:500], at=at)
         return Known(value=written is not None and written.count >= _completed_at(entries), at=at)
 
-    def _has_issue(self, contract: Contract) -> bool:
-        """A bounded diagnostic has no record in an issue, unless its contract names one."""
-        is_kept = contract.effective_kind is RunKind.PRODUCTION or contract.channels.github_issue is not None
-        return self._has_issues and is_kept
-
-    async def _written(self, contract: Contract) -> Written | None:
+    async def _written(self, contract: Contract, record: Record | None) -> Written | None:
         issue = contract.channels.github_issue
         if issue is None:
-            record = await self._store.record(contract.run_id)
             thread = record.posted_at(ChannelName.GITHUB, "thread") if record else None
             if thread is None or not thread.message_id.isdecimal():
                 return None

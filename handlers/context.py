@@ -5,6 +5,7 @@ from datetime import timedelta
 from bot.model.contract import Basis, Contract
 from bot.model.delivery import ChannelName
 from bot.model.person import Person
+from bot.model.promotion import is_on_record
 from bot.model.record import Record
 from bot.model.run import RunState
 from bot.model.update import Standing
@@ -29,11 +30,35 @@ class Context(Value):
     contract: Contract
     people: tuple[Person, ...]
     channels: tuple[ChannelName, ...]
+    kept_out: tuple[ChannelName, ...] = ()
+    """Channels that this run is not told on, as a bounded diagnostic is not on GitHub."""
     rules: Rules
 
     @property
     def cadence(self) -> timedelta:
         return self.contract.cadence.check or self.rules.cadence
+
+
+def channels_of(
+    contract: Contract, record: Record | None, channels: tuple[ChannelName, ...]
+) -> tuple[ChannelName, ...]:
+    """Return where a run is told of: a bounded diagnostic gets no issue of its own while people talk elsewhere.
+
+    Args:
+        contract: of the run.
+        record: the run, which may have been promoted, or have an issue already; None when nothing is on record.
+        channels: all that there are.
+    """
+    talk = tuple(name for name in channels if name is not ChannelName.GITHUB)
+    has_issue = record is not None and record.posted_at(ChannelName.GITHUB, "thread") is not None
+    if not talk or has_issue or is_on_record(contract, record.run if record else None):
+        return channels
+    return talk
+
+
+def everywhere(context: Context) -> Context:
+    """Return the surroundings of a run that is told of on all channels from now on."""
+    return context.model_copy(update={"channels": (*context.channels, *context.kept_out), "kept_out": ()})
 
 
 def standing_of(record: Record, contract: Contract) -> Standing:
@@ -47,9 +72,19 @@ def standing_of(record: Record, contract: Contract) -> Standing:
         final_step_is_inferred=contract.basis_of("final_step") is Basis.INFERRED,
         loss=progress.loss,
         tokens_per_second=progress.tokens_per_second,
+        usual_tokens_per_second=progress.usual_tokens_per_second,
+        step_at=progress.step_at,
         checkpoint_step=progress.checkpoint_step,
+        checkpoint_at=progress.checkpoint_at,
         eta=progress.eta(contract.final_step) if run.state is RunState.RUNNING else None,
         job_id=record.instance.job_id if record.instance else None,
         checked_at=run.last_checked_at,
+        links=_links(record),
         gaps=run.gaps,
     )
+
+
+def _links(record: Record) -> tuple[tuple[str, str], ...]:
+    issue = record.posted_at(ChannelName.GITHUB, "thread")
+    known = (("W&B", record.run.tracker_url), ("issue", issue.link if issue else ""))
+    return tuple((label, address) for label, address in known if address.startswith(("https://", "http://")))

@@ -20,6 +20,7 @@ from bot.model.chronicle import (
     Happening,
     Launched,
     MilestoneReached,
+    Promoted,
     Recovered,
     RetentionChanged,
     Sealed,
@@ -27,10 +28,10 @@ from bot.model.chronicle import (
     TrackerSeen,
     canonical,
 )
-from bot.model.contract import RunKind
 from bot.model.delivery import ChannelName
 from bot.model.incident import Incident
 from bot.model.plan import Plan, RelaunchPlan, RequestState, SealPlan
+from bot.model.promotion import is_on_record
 from bot.model.reading import Known
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import Run, RunState
@@ -39,7 +40,7 @@ from bot.model.tracker import TrackerState
 from bot.model.update import UpdateKind
 from bot.model.verdict import Severity
 from handlers import tellings
-from handlers.context import Context
+from handlers.context import Context, everywhere
 from handlers.plans import deed_of
 from handlers.promises import PEOPLE, RETENTION, changes_of, launch_facts, promise_of
 
@@ -89,8 +90,12 @@ def recorded(
     elif not before.run.promised and any(isinstance(each, Launched) for each in happened):
         # Else the first look would take this launch for one from before there were records.
         run = (run or before.run).model_copy(update={"promised": promise_of(context.contract, shape)})
+    if run is not None and run.promoted != before.run.promoted:
+        happened.append(Promoted(reason=run.promoted))
+        context = everywhere(context)
     whole = (*decision.happened, *happened)
-    told = (_keep_record(context, before, whole, at),) if whole and _has_issue(context) else ()
+    is_kept = ChannelName.GITHUB in context.channels and is_on_record(context.contract, run or before.run)
+    told = (_keep_record(context, before, whole, at),) if whole and is_kept else ()
     return decision.model_copy(update={"run": run, "happened": whole, "tell": (*decision.tell, *told)})
 
 
@@ -250,13 +255,6 @@ def _another_address(run: Run, tracker: TrackerState) -> TrackerState | None:
 
 def _sha256(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _has_issue(context: Context) -> bool:
-    """Whether the record stands in an issue: a bounded diagnostic has none, unless its contract names one."""
-    contract = context.contract
-    is_kept = contract.effective_kind is RunKind.PRODUCTION or contract.channels.github_issue is not None
-    return is_kept and ChannelName.GITHUB in context.channels
 
 
 def _keep_record(context: Context, record: Record, happened: tuple[Happening, ...], at: datetime) -> Telling:

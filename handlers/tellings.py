@@ -10,10 +10,12 @@ from bot.model.incident import Incident
 from bot.model.person import Actor
 from bot.model.plan import Request, RequestState
 from bot.model.record import Record, Telling
+from bot.model.run import RunState
 from bot.model.update import Choice, Update, UpdateKind
 from bot.model.verdict import Severity
-from bot.render.words import say_time
+from bot.render.words import say_time, say_validity
 from handlers.context import Context, standing_of
+from handlers.costs import decide_by_line, failure_costs, idle_line, next_save_line, running_costs
 from handlers.plans import asks_again, plan_lines, question_of
 
 
@@ -58,8 +60,6 @@ def live_status(context: Context, record: Record, at: datetime) -> Telling:
         for i in record.incidents
         if i.is_open
     )
-    asked = record.open_request
-    due = f"the next check is due within {say_duration(context.cadence)}"
     telling = tell(
         context,
         record,
@@ -73,7 +73,7 @@ def live_status(context: Context, record: Record, at: datetime) -> Telling:
             default=Severity.INFO,
         ),
         evidence=open_incidents,
-        next_=f"{asked.name} waits for {asked.dri}: {asked.reason}" if asked else due,
+        next_=_live_next(context, record, at),
         slot="live",
     )
     # A terminal cannot edit what it has shown.
@@ -81,11 +81,40 @@ def live_status(context: Context, record: Record, at: datetime) -> Telling:
     return telling.model_copy(update={"channels": editable})
 
 
+def _live_next(context: Context, record: Record, at: datetime) -> str:
+    """What is waited for, and until when to believe all this; a watch that somebody paused is no dead one."""
+    if record.run.is_paused:
+        return f"the watch is paused, nothing here is renewed; `/hero resume {record.run_id}` starts it again"
+    asked = record.open_request
+    zone = context.rules.timezone
+    validity = say_validity(at, at + 2 * context.cadence, zone)
+    if asked is not None:
+        until = say_time(asked.expires_at, zone)
+        return f"{asked.name} waits for {asked.dri} until {until}: {asked.reason.rstrip('.')}; {validity}"
+    return f"the next check is due within {say_duration(context.cadence)}; {validity}"
+
+
 def _live_headline(record: Record) -> str:
+    if record.run.is_paused:
+        return "not watched now: the watch is paused"
     count = sum(i.is_open for i in record.incidents)
     if not count:
         return "no open incident"
     return "1 open incident" if count == 1 else f"{count} open incidents"
+
+
+def promoted(context: Context, record: Record, reason: str, at: datetime) -> Telling:
+    """Tell that a diagnostic's record is kept where others find it from now on, and why."""
+    return tell(
+        context,
+        record,
+        at,
+        kind=UpdateKind.ROUTINE_STATUS,
+        key="promoted",
+        headline=f"this diagnostic goes on record: {reason}",
+        evidence=("a bounded diagnostic has no issue of its own until it needs one; its record so far is kept whole",),
+        next_='set kind = "production" in its contract when it is to be looked after as one',
+    )
 
 
 def incident_opened(context: Context, record: Record, incident: Incident, at: datetime, *, is_failure: bool) -> Telling:
@@ -99,7 +128,7 @@ def incident_opened(context: Context, record: Record, incident: Incident, at: da
         key=f"incident/{incident.number}/opened",
         headline=finding.summary,
         severity=finding.severity,
-        evidence=(_which_since(context, incident), *finding.evidence),
+        evidence=_evidence(context, record, incident, at),
         next_=finding.advice,
         asks_dri=finding.severity is Severity.CRITICAL,
         slot="" if is_failure else f"incident:{incident.number}",
@@ -117,7 +146,7 @@ def incident_worse(context: Context, record: Record, incident: Incident, at: dat
         key=f"incident/{incident.number}/worse/{finding.severity}",
         headline=f"I{incident.number} is now {finding.severity}: {finding.summary}",
         severity=finding.severity,
-        evidence=(_which_since(context, incident), *finding.evidence),
+        evidence=_evidence(context, record, incident, at),
         next_=finding.advice,
         asks_dri=finding.severity is Severity.CRITICAL,
     )
@@ -134,7 +163,7 @@ def silence_ended(context: Context, record: Record, incident: Incident, at: date
         key=f"incident/{incident.number}/silence-ended/{at.isoformat()}",
         headline=f"the silence over I{incident.number} has ended and it is still there: {finding.summary}",
         severity=finding.severity,
-        evidence=(_which_since(context, incident), *finding.evidence),
+        evidence=_evidence(context, record, incident, at),
         next_=finding.advice,
         asks_dri=finding.severity is Severity.CRITICAL,
     )
@@ -153,7 +182,10 @@ def storm(context: Context, record: Record, incidents: tuple[Incident, ...], at:
         key=f"incident/{numbers}/opened",
         headline=f"{len(ordered)} things at once, the gravest: {worst.summary}",
         severity=worst.severity,
-        evidence=tuple(f"I{i.number} {i.check} ({i.finding.severity}): {i.finding.summary}" for i in ordered),
+        evidence=(
+            *(f"I{i.number} {i.check} ({i.finding.severity}): {i.finding.summary}" for i in ordered),
+            *_costs(context, record, ordered[0], at),
+        ),
         next_=worst.advice,
         asks_dri=worst.severity is Severity.CRITICAL,
     )
@@ -167,10 +199,25 @@ def incident_resolved(context: Context, record: Record, incident: Incident, at: 
         at,
         kind=UpdateKind.INCIDENT_RESOLVED,
         key=f"incident/{incident.number}/resolved",
-        headline=f"I{incident.number} is over; it was: {incident.finding.summary}",
+        headline=f"I{incident.number} is over after {say_duration(at - incident.opened_at)}; it was: "
+        f"{incident.finding.summary}",
         evidence=(_which_since(context, incident),),
-        next_="nothing to do",
+        next_="nothing to do; Hero goes on watching",
     )
+
+
+def _evidence(context: Context, record: Record, incident: Incident, at: datetime) -> tuple[str, ...]:
+    """By what name, the most telling evidence, what it costs, then all the rest: what is cut is cut from the end."""
+    first, rest = incident.finding.evidence[:1], incident.finding.evidence[1:]
+    return (_which_since(context, incident), *first, *_costs(context, record, incident, at), *rest)
+
+
+def _costs(context: Context, record: Record, incident: Incident, at: datetime) -> tuple[str, ...]:
+    """What is at stake, where it helps to decide: a warning about a run that trains on needs no sums."""
+    if incident.finding.severity is not Severity.CRITICAL and not incident.check.startswith("progress."):
+        return ()
+    is_alive = record.run.state is RunState.RUNNING
+    return running_costs(record, context, at) if is_alive else failure_costs(record, context, at)
 
 
 def _which_since(context: Context, incident: Incident) -> str:
@@ -191,7 +238,7 @@ def request_asked(context: Context, record: Record, request: Request, at: dateti
         key=f"request/{request.number}/asked",
         headline=f"{request.name}: may Hero {question_of(request.plan, record)}?",
         severity=Severity.CRITICAL,
-        evidence=(f"why: {request.reason}", *extra),
+        evidence=(f"why: {request.reason}", *_stakes(context, record, request, at), *extra),
         plan=plan_lines(request.plan),
         next_=(
             f"{request.dri}, reply `approve {request.name}` or `deny {request.name} because …` in this thread by "
@@ -213,13 +260,25 @@ def request_reminder(context: Context, record: Record, request: Request, at: dat
         key=f"request/{request.number}/reminder/{at.isoformat()}",
         headline=f"{request.name} still waits for an answer: {question_of(request.plan, record)}?",
         severity=Severity.CRITICAL,
-        evidence=(f"why: {request.reason}", f"asked {say_time(request.asked_at, context.rules.timezone)}"),
+        evidence=(
+            f"why: {request.reason}",
+            *_stakes(context, record, request, at),
+            f"asked {say_time(request.asked_at, context.rules.timezone)}",
+        ),
         next_=(
             f"{request.dri}, reply `approve {request.name}` or `deny {request.name} because …`; it expires "
             f"{say_time(request.expires_at, context.rules.timezone)}; nothing is changed before that"
         ),
         asks_dri=True,
     )
+
+
+def _stakes(context: Context, record: Record, request: Request, at: datetime) -> tuple[str, ...]:
+    """What waiting costs, and until when the answer fits the working hours of whoever gives it."""
+    is_relaunch = request.plan.kind == "relaunch" and record.instance is not None
+    idle = idle_line(record, context, at) if is_relaunch else None
+    save = next_save_line(record, at) if request.plan.kind in {"relaunch", "stop"} and record.instance else None
+    return tuple(line for line in (idle, save, decide_by_line(request, context, at)) if line is not None)
 
 
 _ENDINGS = {

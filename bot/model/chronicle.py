@@ -190,6 +190,13 @@ class HistoryWritten(Value):
     detail: str
 
 
+class Promoted(Value):
+    """A bounded diagnostic has outgrown the light path: from now on its record is kept where others find it."""
+
+    kind: Literal["promoted"] = "promoted"
+    reason: str
+
+
 class Sealed(Value):
     """The run was sealed: everything that has to be there was seen there."""
 
@@ -216,6 +223,7 @@ type Happening = Annotated[
     | TrackerSeen
     | StateImported
     | HistoryWritten
+    | Promoted
     | Sealed,
     Field(discriminator="kind"),
 ]

@@ -98,6 +98,8 @@ class RunChecked(Value):
     judgements: tuple[Judgement, ...]
     memories: dict[CheckId, str] = {}
     """Each check's new memory as JSON."""
+    lineage: str = ""
+    """How a diagnostic changes the lineage of another run, by their contracts; empty when it does not."""
     preparation: PreflightReport | None = None
     """What the launch checklist says; None when nothing calls for a launch, so that it was not read."""
 

@@ -33,11 +33,15 @@ class Source(StrEnum):
     """The launched, resolved configuration; read where the contract or the tracker tells where it is."""
     PODS = "pods"
     """Kubernetes' word on the tasks; read where the settings name a cluster."""
+    EXPORT = "export"
+    """What lies at the export root; read where the contract names one and the job has succeeded."""
     NEIGHBOURS = "neighbours"
     """The orchestrator's word on other live jobs of the run: older launches, relaunches under another name."""
 
 
-OPTIONAL = frozenset({Source.TRACKER, Source.TELEMETRY, Source.CODE, Source.CONFIG, Source.PODS, Source.NEIGHBOURS})
+OPTIONAL = frozenset(
+    {Source.TRACKER, Source.TELEMETRY, Source.CODE, Source.CONFIG, Source.PODS, Source.NEIGHBOURS, Source.EXPORT}
+)
 """Sources that many runs do not have: when they are not configured, nothing is missing."""
 
 
@@ -118,6 +122,8 @@ class Snapshot(Value):
     config: Reading[LaunchedConfig] = Field(default_factory=_not_configured)
     """Of the current instance; one that was launched before its configuration was written is Unknown, not the old."""
     pods: Reading[tuple[Pod, ...]] = Field(default_factory=_not_configured)
+    export: Reading[int | None] = Field(default_factory=_not_configured)
+    """Bytes at the export root, 0 when nothing is there; NOT_YET as long as the job has not succeeded."""
     neighbours: Reading[tuple[Job, ...]] = Field(default_factory=_not_configured)
     """Other live jobs of the run, neither the current one nor below it; their tasks are not read."""
 
@@ -145,6 +151,7 @@ class Snapshot(Value):
             Source.CONFIG: self.config,
             Source.PODS: self.pods,
             Source.NEIGHBOURS: self.neighbours,
+            Source.EXPORT: self.export,
         }[source]  # type: ignore[return-value]  # Known is invariant for mypy, and nobody writes through this one
 
     @property

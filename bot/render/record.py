@@ -22,6 +22,7 @@ from bot.model.chronicle import (
     HistoryWritten,
     Launched,
     MilestoneReached,
+    Promoted,
     Recovered,
     RetentionChanged,
     Sealed,
@@ -103,6 +104,8 @@ def say_happening(happening: Happening) -> str:  # noqa: C901, PLR0911, PLR0912 
             return _say_import(happening)
         case HistoryWritten(command=command, about=about, is_done=is_done, detail=detail):
             return f"run history, {command} for entry {about}: {'done' if is_done else 'FAILED'}: {detail}"
+        case Promoted(reason=reason):
+            return f"promoted: this diagnostic's record is kept for others to find, since {reason}"
         case Sealed(tag=tag, final_step=step, checkpoint=checkpoint):
             return f"sealed: tag {tag}, final step {step}, checkpoint {checkpoint}"
         case _:

@@ -90,6 +90,14 @@ class TelemetrySource(Protocol):
         ...
 
 
+class ExportSource(Protocol):
+    """What a run leaves for others."""
+
+    async def exported_bytes(self, contract: Contract) -> Reading[int | None]:
+        """Return the size of all that lies at the export root, 0 when nothing does; Known(None) without such a root."""
+        ...
+
+
 class CodeSource(Protocol):
     """The run's source, as git tells it."""
 

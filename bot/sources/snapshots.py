@@ -10,7 +10,7 @@ from bot.clock import Clock
 from bot.model.code import CodeState
 from bot.model.contract import Contract
 from bot.model.durations import say_duration
-from bot.model.job import Job
+from bot.model.job import Job, JobState
 from bot.model.launched import LaunchedConfig
 from bot.model.pods import Pod
 from bot.model.reading import Gap, Known, Reading, Unknown
@@ -24,6 +24,7 @@ from bot.sources.ports import (
     CheckpointSource,
     CodeSource,
     ConfigSource,
+    ExportSource,
     MetricsSource,
     Orchestrator,
     PodSource,
@@ -50,6 +51,7 @@ class SnapshotReader:
         code: CodeSource | None = None,
         config: ConfigSource | None = None,
         pods: PodSource | None = None,
+        exports: ExportSource | None = None,
     ) -> None:
         """Take the sources.
 
@@ -65,7 +67,9 @@ class SnapshotReader:
             code: git.
             config: launched configurations.
             pods: None when no Kubernetes is configured.
+            exports: None when nobody looks at export roots.
         """
+        self._exports = exports
         self._tracker = tracker
         self._telemetry = telemetry
         self._code = code
@@ -100,6 +104,7 @@ class SnapshotReader:
             neighbours = group.create_task(self.neighbours(contract, job_id, past), name="neighbours")
             jobs = await self._read_jobs(contract, job_id)
             since = _submitted_at(jobs, instance)
+            export = group.create_task(self._read_export(contract, jobs), name="export")
             telemetry = group.create_task(self._read_telemetry(contract, jobs), name="telemetry")
             config = group.create_task(self._read_config(contract, jobs, tracker), name="config")
             lines = await self._read_log(contract, job_id, since)
@@ -122,6 +127,7 @@ class SnapshotReader:
             config=config.result(),
             pods=pods.result(),
             neighbours=neighbours.result(),
+            export=export.result(),
         )
 
     async def _read_tracker(self, contract: Contract) -> Reading[TrackerState]:
@@ -151,6 +157,15 @@ class SnapshotReader:
         if self._pods is None or contract.orchestrator.kind != "iris" or job_id is None:
             return self._absent("no Kubernetes is configured for this run")
         return await self._guard(contract, Source.PODS, self._pods.pods(contract, job_id))
+
+    async def _read_export(self, contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Reading[int | None]:
+        """Look at the export root once the job has succeeded: before that it costs, and says nothing."""
+        if self._exports is None or contract.export_root is None:
+            return self._absent("the contract names no export_root, or nobody reads it")
+        if not isinstance(jobs, Known) or not jobs.value or jobs.value[0].state is not JobState.SUCCEEDED:
+            detail = "the job is not seen to have succeeded, so its export is not looked at"
+            return Unknown(reason=Gap.NOT_YET, detail=detail, at=self._clock.now())
+        return await self._guard(contract, Source.EXPORT, self._exports.exported_bytes(contract))
 
     async def neighbours(
         self, contract: Contract, job_id: JobId | None, past: tuple[JobId, ...]
