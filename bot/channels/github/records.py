@@ -115,7 +115,7 @@ class Delivered(Value):
     @property
     def is_reliable(self) -> bool:
         """Whether nothing was missed since the last delivery."""
-        return self.missed_at is None or self.missed_at < self.at
+        return self.missed_at is None or self.missed_at <= self.at
 
 
 class Successor(Value):
