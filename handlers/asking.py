@@ -21,6 +21,7 @@ from checks.preflight.trajectory import TRAJECTORY, propose, say_proposal
 from handlers import tellings
 from handlers.allowed import carry_out, why_not_allowed
 from handlers.context import Context
+from handlers.costs import replay_line
 from handlers.observed import Seen
 
 type MakePlan = Callable[[Snapshot, Record], RelaunchPlan | NoPlan]
@@ -189,9 +190,9 @@ def _context_lines(look: Look, incident: Incident | None, plan: RelaunchPlan) ->
         lines.append("NOTE: this run is complete; a launch would only repeat or undo its end")
     if isinstance(look.seen.metrics, Unknown):
         lines.append(f"NOT KNOWN: whether the loss was finite up to the end ({look.seen.metrics.detail})")
-    step = look.record.run.progress.step
-    if plan.resume_from is not None and step is not None and step >= plan.resume_from.step:
-        lines.append(f"steps to be trained again: {step - plan.resume_from.step} (last seen step {step})")
+    replay = replay_line(look.record, look.context, plan.resume_from.step if plan.resume_from else None)
+    if replay is not None:
+        lines.append(replay)
     if look.record.instance is not None:
         lines.append(f"launches so far: {look.record.instance.number + 1}")
     lines.extend(_which_run(look, incident, plan))

@@ -8,12 +8,14 @@ from datetime import datetime
 
 from bot.actions.relaunch import NoPlan
 from bot.model.action import Action, ActionState, StepName
+from bot.model.curve import CURVE, Curve, read_curve
 from bot.model.durations import say_duration
 from bot.model.event import RunChecked
 from bot.model.incident import Incident, News
 from bot.model.plan import RelaunchPlan, Request, StopPlan
+from bot.model.reading import Known
 from bot.model.record import Decision, Record, Telling
-from bot.model.run import RunState
+from bot.model.run import Run, RunState
 from bot.model.snapshot import Snapshot
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId
@@ -37,6 +39,8 @@ def decide_checked(
     """Return everything that one check of one run changes."""
     at = event.snapshot.at
     picture = observe(record, event.snapshot, context, shape, event.judgements)
+    curve = _curve(record, event.snapshot)
+    picture = picture.model_copy(update={"run": _with_usual(picture.run, curve)})
     after = _with(record, picture)
     judgements = tuple(each for each in event.judgements if not _is_own_stop(record, event.snapshot, each))
     changes = changes_after(after, judgements, at)
@@ -56,8 +60,7 @@ def decide_checked(
         }
     )
     after = after.model_copy(update={"run": run, "requests": _merge_requests(after.requests, asking.requests)})
-    if record.active_action is None and not asking.actions:
-        told.append(tellings.live_status(context, after, at))
+    told.append(tellings.live_status(context, after, at))
     return Decision(
         run=run,
         instances=picture.instances,
@@ -65,10 +68,21 @@ def decide_checked(
         verdicts=verdict_changes(record, event, changes),
         requests=asking.requests,
         actions=asking.actions,
-        memories=event.memories,
+        memories={**event.memories, CURVE: curve.model_dump_json()} if curve.rows else event.memories,
         tell=tuple(told),
         audit=asking.audit,
     )
+
+
+def _curve(record: Record, seen: Snapshot) -> Curve:
+    """Return the series that is kept for the run's picture, with what this look has brought."""
+    rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
+    return read_curve(record.memories.get(CURVE)).followed_by(rows)
+
+
+def _with_usual(run: Run, curve: Curve) -> Run:
+    usual = curve.usual_tokens_per_second
+    return run.model_copy(update={"progress": run.progress.model_copy(update={"usual_tokens_per_second": usual})})
 
 
 def _is_own_stop(record: Record, seen: Snapshot, judgement: Judgement) -> bool:
@@ -207,11 +221,30 @@ def _tell_arrival(context: Context, before: Record, after: Record, at: datetime)
             at,
             kind=UpdateKind.COMPLETED,
             key=f"completed/{after.instance.number if after.instance else 0}",
-            headline=f"the job succeeded and the final step {final} was seen",
+            headline=f"complete: the job succeeded and the final step {final} was seen",
             evidence=_reached(after),
-            next_="verify the final artifacts before the run is sealed",
+            next_=f"verify the final artifacts; `/hero seal {after.run_id}` looks whether all is there and asks the DRI",
         )
     ]
+
+
+def _share(context: Context, step: int, record: Record) -> str:
+    """`` (40 %)``; nothing where the final step is not known."""
+    final = context.contract.ending_at(record.run.progress.final_step).final_step
+    return f" ({step / final:.0%})" if final else ""
+
+
+def _after_milestone(context: Context, step: int, record: Record) -> str:
+    """Say at which step the next milestone is, as the contract sets them."""
+    plan = context.contract.milestones
+    final = context.contract.ending_at(record.run.progress.final_step).final_step
+    coming = [s for s in plan.steps if s > step]
+    if plan.every:
+        coming.append(step + plan.every)
+    following = min(coming, default=None)
+    if following is None or (final is not None and following > final):
+        return "nothing to do; no further milestone is set"
+    return f"nothing to do; the next milestone is step {following}"
 
 
 def _milestone(context: Context, before: Record, after: Record, at: datetime) -> tuple[int | None, tuple[Telling, ...]]:
@@ -237,8 +270,8 @@ def _milestone(context: Context, before: Record, after: Record, at: datetime) ->
         at,
         kind=UpdateKind.MILESTONE,
         key=f"milestone/{newest}",
-        headline=f"step {newest} is reached",
+        headline=f"step {newest} is reached{_share(context, newest, after)}",
         evidence=_reached(after),
-        next_="nothing to do",
+        next_=_after_milestone(context, newest, after),
     )
     return newest, (telling,)

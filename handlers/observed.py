@@ -195,8 +195,9 @@ def _progress(before: Progress, seen: Snapshot, *, starts_anew: bool) -> Progres
     if isinstance(seen.config, Known):
         after = after.model_copy(update={"final_step": seen.config.value.count("final_step")})
     if isinstance(seen.checkpoints, Known):
-        newest = newest_complete(seen.checkpoints.value)
-        after = after.model_copy(update={"checkpoint_step": newest.step if newest else None})
+        after = after.model_copy(update=_saved(seen.checkpoints.value))
+    if (held := _accelerators(seen)) is not None:
+        after = after.model_copy(update={"accelerators": held})
     if isinstance(seen.metrics, Unknown) or not seen.metrics.value.rows:
         return after
     row = seen.metrics.value.rows[-1]
@@ -205,6 +206,40 @@ def _progress(before: Progress, seen: Snapshot, *, starts_anew: bool) -> Progres
     return after.model_copy(
         update={"step": row.step, "step_at": at, "steps_per_s": _pace(after, row.step, at), **figures}
     )
+
+
+def _saved(checkpoints: tuple[Checkpoint, ...]) -> dict[str, object]:
+    """What is there to go back to, and how far apart it was saved."""
+    newest = newest_complete(checkpoints)
+    steps = sorted({each.step for each in checkpoints if each.is_complete})
+    return {
+        "checkpoint_step": newest.step if newest else None,
+        "checkpoint_at": newest.saved_at if newest else None,
+        "save_every_steps": steps[-1] - steps[-2] if len(steps) > 1 else None,
+    }
+
+
+def _accelerators(seen: Snapshot) -> int | None:
+    """How many accelerators the run's live jobs hold together; None when one of them does not say, or none lives.
+
+    Of a job that has ended nothing new is to be learned: what it held is on record from when it lived. Only one that
+    was never seen alive is asked, and of several such the largest, since the others were tried before or after it.
+    """
+    if isinstance(seen.jobs, Unknown) or not seen.jobs.value:
+        return None
+    live = [_held_by(job) for job in seen.jobs.value if not job.state.is_terminal]
+    counts = live or [_held_by(job) for job in seen.jobs.value]
+    known = [count for count in counts if count is not None]
+    if len(known) < len(counts) or not any(known):
+        return None
+    return sum(known) if live else max(known)
+
+
+def _held_by(job: Job) -> int | None:
+    tasks = job.expected_tasks or (len(job.tasks.value) if isinstance(job.tasks, Known) else None)
+    if job.accelerators == 0 or job.accelerator == "":
+        return 0
+    return None if job.accelerators is None or not tasks else job.accelerators * tasks
 
 
 def _values(seen: Snapshot, key: str) -> list[float]:

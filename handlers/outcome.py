@@ -13,6 +13,7 @@ from bot.model.verdict import Severity
 from bot.render.words import say_command
 from handlers import tellings
 from handlers.context import Context
+from handlers.costs import downtime_line
 from handlers.deeds import deed_news
 from handlers.plans import deed_of, from_where
 
@@ -142,6 +143,7 @@ def _relaunched(record: Record, action: Action, context: Context, at: datetime) 
             f"job {_detail(submitted)}",
             f"restore: {_detail(restore)}",
             _detail(action.record(StepName.CONFIRM)),
+            *((idle,) if (idle := downtime_line(record, context, at)) else ()),
             f"approved by {action.grant.by}, plan {action.grant.digest[:12]}",
         ),
         next_="Hero watches it" if is_first else "Hero watches it as before",

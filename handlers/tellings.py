@@ -49,7 +49,8 @@ def tell(
         asked=context.contract.dri if asks_dri else None,
         choice=choice,
     )
-    return Telling(update=update, key=f"{record.run_id}/{key}", channels=context.channels, target=Target(slot=slot))
+    channels = context.channels_for(kind)
+    return Telling(update=update, key=f"{record.run_id}/{key}", channels=channels, target=Target(slot=slot))
 
 
 def live_status(context: Context, record: Record, at: datetime) -> Telling:

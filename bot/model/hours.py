@@ -56,6 +56,17 @@ class WorkingHours(Value):
         msg = f"no working hours within a week of {at}"  # pragma: no cover - days is never empty
         raise AssertionError(msg)  # pragma: no cover
 
+    def last_open(self, since: datetime, until: datetime) -> datetime | None:
+        """Return the end of the last of these hours that are between two moments, at most ``until``; None: none are."""
+        zone = ZoneInfo(self.timezone)
+        day, first = until.astimezone(zone).date(), since.astimezone(zone).date() - _DAY
+        while day >= first:
+            start, end = self._window(day)
+            if _DAYS[day.weekday()] in self.days and max(start, since) < min(end, until):
+                return min(end, until)
+            day -= _DAY
+        return None
+
     def _window(self, day: date) -> tuple[datetime, datetime]:
         """Return when the hours of that day begin and end, in UTC: a clock that is put forward makes them shorter."""
         first, last = (time.fromisoformat(each) for each in self.hours.split("-"))

@@ -68,7 +68,15 @@ class Progress(Value):
     step_at: AwareDatetime | None = None
     loss: float | None = None
     tokens_per_second: float | None = None
+    usual_tokens_per_second: float | None = None
+    """The median of what is kept of the run's throughput; None until there is enough of it."""
     checkpoint_step: int | None = None
+    checkpoint_at: AwareDatetime | None = None
+    """When the newest complete checkpoint was saved, where its storage says so."""
+    save_every_steps: int | None = None
+    """Steps between the two newest complete checkpoints; None while there are not two."""
+    accelerators: int | None = None
+    """How many the run's current jobs hold or held last, over all tasks; None when nobody said."""
     steps_per_s: float | None = None
     """Smoothed over the instance's recent checks."""
     final_step: int | None = None

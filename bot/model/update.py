@@ -47,10 +47,17 @@ class Standing(Value):
     final_step_is_inferred: bool = False
     loss: float | None = None
     tokens_per_second: float | None = None
+    usual_tokens_per_second: float | None = None
+    """What the throughput is held against; None is not shown."""
+    step_at: AwareDatetime | None = None
+    """When the step was logged; the time left counts from then."""
     checkpoint_step: int | None = None
+    checkpoint_at: AwareDatetime | None = None
     eta: timedelta | None = None
     job_id: str | None = None
     checked_at: AwareDatetime | None = None
+    links: tuple[tuple[str, str], ...] = ()
+    """What to open for more, as label and address: the tracker, the run's issue."""
     gaps: tuple[str, ...] = ()
     """What could not be read, each with its reason; always shown when there is any."""
 

@@ -4,7 +4,7 @@ Escaping and cutting belong to the channel's own file here, since each has its o
 """
 
 import shlex
-from datetime import datetime
+from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from bot.model.durations import say_duration
@@ -61,17 +61,37 @@ def standing_facts(standing: Standing, timezone: str) -> tuple[tuple[str, str], 
     if standing.loss is not None:
         facts.append(("loss", f"{standing.loss:.4g}"))
     if standing.tokens_per_second is not None:
-        facts.append(("throughput", f"{standing.tokens_per_second:,.0f} tokens/s"))
+        facts.append(("throughput", _say_throughput(standing.tokens_per_second, standing.usual_tokens_per_second)))
     if standing.checkpoint_step is not None:
-        facts.append(("newest complete checkpoint", f"step {standing.checkpoint_step}"))
+        facts.append(("newest complete checkpoint", _say_checkpoint(standing, standing.checkpoint_step)))
     if standing.eta is not None:
-        facts.append(("time left", f"about {say_duration(standing.eta)}"))
+        facts.append(("time left", _say_left(standing, standing.eta, timezone)))
     if standing.job_id:
         facts.append(("job", standing.job_id))
     if standing.checked_at is not None:
         facts.append(("checked", say_time(standing.checked_at, timezone)))
+    facts.extend(standing.links)
     facts.extend(("unknown", gap) for gap in standing.gaps)
     return tuple(facts)
+
+
+def _say_throughput(now: float, usual: float | None) -> str:
+    beside = f", {now / usual:.0%} of the usual" if usual else ""
+    return f"{now:,.0f} tokens/s{beside}"
+
+
+def _say_checkpoint(standing: Standing, saved: int) -> str:
+    """``step 8000, 123 steps back, 40 min old``: what would be lost, as far as it is known."""
+    back = f", {standing.step - saved} steps back" if standing.step is not None and standing.step > saved else ""
+    is_dated = standing.checkpoint_at is not None and standing.checked_at is not None
+    age = standing.checked_at - standing.checkpoint_at if is_dated else timedelta()  # type: ignore[operator] # both are there
+    return f"step {saved}{back}{f', {say_duration(age)} old' if age > timedelta() else ''}"
+
+
+def _say_left(standing: Standing, left: timedelta, timezone: str) -> str:
+    since = standing.step_at or standing.checked_at
+    end = f", until {say_time(since + left, timezone)}" if since else ""
+    return f"about {say_duration(left)}{end}"
 
 
 def say_command(words: tuple[str, ...]) -> str:
@@ -82,6 +102,14 @@ def say_command(words: tuple[str, ...]) -> str:
 def say_time(at: datetime, timezone: str) -> str:
     """``2026-11-29 03:00 UTC`` in the reader's zone."""
     return at.astimezone(ZoneInfo(timezone)).strftime("%Y-%m-%d %H:%M %Z")
+
+
+def say_validity(at: datetime, until: datetime, timezone: str) -> str:
+    """When a status was true and until when to believe it: so the last one of a dead Hero announces that by itself."""
+    zone = ZoneInfo(timezone)
+    is_same_day = at.astimezone(zone).date() == until.astimezone(zone).date()
+    by = until.astimezone(zone).strftime("%H:%M %Z") if is_same_day else say_time(until, timezone)
+    return f"true at {say_time(at, timezone)}; if nothing newer stands here by {by}, Hero is not looking"
 
 
 def say_bytes(count: float) -> str:

@@ -109,4 +109,7 @@ def _tell_of_pause(question: Question, record: Record, person: Person, *, is_pau
         severity=Severity.WARNING if is_paused else Severity.INFO,
         next_=resumes if is_paused else f"Hero checks it now, then every {say_duration(context.cadence)}",
     )
-    return (telling,)
+    if not is_paused:
+        return (telling,)
+    after = record.model_copy(update={"run": record.run.model_copy(update={"is_paused": True})})
+    return (telling, tellings.live_status(context, after, question.at))

@@ -232,7 +232,9 @@ def test_a_pause_is_said_in_the_runs_own_conversation_and_so_is_its_end() -> Non
     paused = ask("pause", actor=slack("U0BOB"))
     resumed = ask("resume", records=(record(run=Run(run_id=RUN, is_paused=True)),))
 
-    (told,) = paused.decision.tell
+    told, live = paused.decision.tell
+    assert live.update.headline == "not watched now: the watch is paused"
+    assert "Hero is not looking" not in live.update.next
     assert told.update.headline == "the watch over this run was paused by bob"
     assert told.update.severity is Severity.WARNING
     assert told.update.run_id == RUN

@@ -87,7 +87,7 @@ def test_a_run_that_reached_the_resolved_final_step_is_completed() -> None:
     assert decision.run is not None
     assert decision.run.state is RunState.COMPLETED
     (told,) = [each.update for each in decision.tell if each.update.kind is UpdateKind.COMPLETED]
-    assert told.headline == "the job succeeded and the final step 10000 was seen"
+    assert told.headline == "complete: the job succeeded and the final step 10000 was seen"
 
 
 def test_the_next_launch_has_to_tell_its_own_final_step() -> None:

@@ -81,7 +81,10 @@ def test_a_routine_status_is_due_a_day_after_the_last_news() -> None:
     assert decision.run is not None
     assert decision.run.last_told_at == AT + timedelta(hours=24)
     assert decision.tell[0].update.standing is not None
-    assert decision.tell[0].update.next == "the next check is due within 15 min"
+    assert decision.tell[0].update.next == (
+        "the next check is due within 15 min; true at 2026-11-30 04:00 UTC; if nothing newer stands here by 2026-12-01 "
+        "04:30 UTC, Hero is not looking"
+    )
 
 
 @pytest.mark.parametrize("state", [RunState.COMPLETED, RunState.STOPPED])
