@@ -41,6 +41,11 @@ _INDENT = re.compile(r"^[^\S\n]+", re.MULTILINE)
 _BULLET = re.compile(r"^(?=[-+=:])", re.MULTILINE)
 _ORDINAL = re.compile(r"^([0-9]{1,9})([.)])", re.MULTILINE)
 
+_DISCORD = re.compile(r"[\\*_`>\[\]]|~(?=~)|(?<=~)~|\|(?=\|)|(?<=\|)\|")
+_DISCORD_BULLET = re.compile(r"^([^\S\n]*)(?=[-+#])", re.MULTILINE)
+_DISCORD_ORDINAL = re.compile(r"^([^\S\n]*[0-9]{1,9})([.)])(?=\s|$)", re.MULTILINE)
+_URL = re.compile(r"(https?://[A-Za-z0-9\-._~:/?#@!$&'*+,;=%]{1,2000})")
+
 _LANGUAGE = re.compile(r"[A-Za-z0-9+#_.\-]{0,20}")
 
 _RICH_TAG = re.compile(r"(?<!\\)(\\*)(?:(\[[a-z#/@][^\[]*?\])|\[)")
@@ -81,6 +86,19 @@ def github_code_block(text: str, limit: int | None = None, language: str = "") -
     """Return ``text`` as a fenced block which it cannot close and in which it cannot forge a hidden marker."""
     info = language if _LANGUAGE.fullmatch(language) else ""
     return _fit(_tame(text), limit, lambda part: f"```{info}\n{_unmarked(part)}\n```")
+
+
+def discord_escape(text: str, limit: int | None = None) -> str:
+    """Return ``text`` for Discord's Markdown: no mention, timestamp, emoji, masked link or formatting of its own.
+
+    Links stay links, in the brackets that keep Discord from showing what is behind them.
+    """
+    return _fit(_tame(text), limit, _discord)
+
+
+def discord_code_block(text: str, limit: int | None = None) -> str:
+    """Return ``text`` as a Discord code block which it cannot close."""
+    return _fit(_tame(text), limit, lambda part: f"```\n{_LOUD.sub('@' + _BREAK, _unfenced(part))}\n```")
 
 
 def console_escape(text: str) -> str:
@@ -226,6 +244,17 @@ def _github(text: str) -> str:
     escaped = _EDGE_UNDERSCORE.sub(r"\\_", text.translate(_GITHUB))
     unreferring = _REFERRING_URL.sub(r"\1" + _BREAK, _GH_REFERENCE.sub(r"\1" + _BREAK, escaped))
     return _ORDINAL.sub(r"\1\\\2", _BULLET.sub(r"\\", _INDENT.sub("", unreferring)))
+
+
+def _discord(text: str) -> str:
+    parts = _URL.split(text)  # every second part is a link
+    return "".join(f"<{part}>" if place % 2 else _undressed(part) for place, part in enumerate(parts))
+
+
+def _undressed(text: str) -> str:
+    # Pings are switched off where a message is sent as well; this keeps what is shown what was written.
+    escaped = _LOUD.sub("@" + _BREAK, _DISCORD.sub(r"\\\g<0>", text)).replace("<", "<" + _BREAK)
+    return _DISCORD_ORDINAL.sub(r"\1\\\2", _DISCORD_BULLET.sub(r"\1\\", escaped))
 
 
 def _unmarked(text: str) -> str:
