@@ -1,4 +1,4 @@
-"""``hero run`` that kills itself at one boundary of a relaunch: ``mortal_hero.py STEP MOMENT --config FILE``.
+"""``hero run`` that kills itself at one boundary of an action: ``mortal_hero.py STEP MOMENT --config FILE``.
 
 MOMENT is ``intent`` (the intent is stored, nothing is done), ``act`` (it is done, and nothing of that is stored) or
 ``outcome`` (the outcome is stored, the next step has not begun). The product has no hooks for this: its own methods are
@@ -11,28 +11,34 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bot.actions.cleanup import CleanUp
 from bot.actions.executor import Executor
+from bot.actions.sealing import Seal
 from bot.actions.steps import Steps
 from bot.commands.run import run
 from bot.model.action import Done, StepName
 
 STEP, MOMENT = StepName(sys.argv[1]), sys.argv[2]
 
-_take, _commit = Steps.take, Executor._commit
+_commit = Executor._commit
 
 
 def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-async def take(self: Steps, step: StepName, *args: Any, **kwargs: Any) -> Any:
-    if step is STEP and MOMENT == "intent":
-        die()
-    outcome = await _take(self, step, *args, **kwargs)
-    # What stops a job answers that it was told to; the others act or look once, and then it is done.
-    if step is STEP and MOMENT == "act" and (isinstance(outcome, Done) or step is StepName.STOP):
-        die()
-    return outcome
+def mortal(take: Any) -> Any:
+    async def taken(self: Any, step: StepName, *args: Any, **kwargs: Any) -> Any:
+        if step is STEP and MOMENT == "intent":
+            die()
+        outcome = await take(self, step, *args, **kwargs)
+        # What stops a job answers that it was told to, and what deletes, how much is gone; the others act or look once,
+        # and then it is done.
+        if step is STEP and MOMENT == "act" and (isinstance(outcome, Done) or step in {StepName.STOP, StepName.DELETE}):
+            die()
+        return outcome
+
+    return taken
 
 
 async def commit(self: Executor, action: Any) -> Any:
@@ -43,7 +49,8 @@ async def commit(self: Executor, action: Any) -> Any:
     return stored
 
 
-Steps.take = take  # type: ignore[method-assign] # that is the point of this program
+for kind in (Steps, CleanUp, Seal):
+    kind.take = mortal(kind.take)  # type: ignore[method-assign] # that is the point of this program
 Executor._commit = commit  # type: ignore[method-assign] # as above
 
 if __name__ == "__main__":

@@ -151,10 +151,12 @@ class Scene:
         """Launch the run's first life, as its owner did; it trains up to ``HARM_AT`` and waits there."""
         self.cluster.launch(self.job_id, "python", TRAINER, self.run_id, str(STEPS), str(HARM_AT))
 
-    def let(self, what: str) -> None:
-        """Let the trainer go on: ``harm``, ``hang`` or ``finish``."""
+    def let(self, what: str, words: str = "") -> None:
+        """Let the trainer go on: ``harm``, ``hang`` or ``finish``; or ``forget`` something. See ``trainer.py``."""
         self.home.mkdir(exist_ok=True)
-        (self.home / what).touch()
+        draft = self.home / f"{what}.draft"
+        draft.write_text(words)
+        draft.rename(self.home / what)
 
     @property
     def lives(self) -> int:

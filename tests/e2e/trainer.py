@@ -4,8 +4,9 @@
 
 All of it lives below the directory NAME: a line in ``lives`` for every start, ``checkpoints/step-N``, and the files by
 which the test speaks. Before it trains on from step HARM its first life waits for ``harm`` or ``hang`` to appear: with
-``harm`` it loses its machine, with ``hang`` it stays alive and does nothing more. A later life resumes from the newest
-checkpoint, and before its last ten steps waits for ``finish``.
+``harm`` it says what stands in that file, or a usual word, and loses its machine; with ``hang`` it stays alive and does
+nothing more. A later life resumes from the newest checkpoint, and before its last ten steps waits for ``finish``; with
+``forget`` there it ends well and saves no final checkpoint.
 """
 
 import json
@@ -56,7 +57,7 @@ def main() -> None:
         if is_first and step == harm_at:
             if wait_for(home / "harm", home / "hang").name == "hang":
                 wait_for(home / "never")
-            say("Received preemption notice: this spot machine will be reclaimed now")
+            say((home / "harm").read_text() or "Received preemption notice: this spot machine will be reclaimed now")
             os.kill(os.getpid(), signal.SIGKILL)
         if not is_first and step == steps - 10:
             wait_for(home / "finish")
@@ -64,7 +65,8 @@ def main() -> None:
         if step and step % CHECKPOINT_EVERY == 0:
             save(checkpoints, step)
         time.sleep(0.01)
-    save(checkpoints, steps)
+    if not (home / "forget").exists():
+        save(checkpoints, steps)
     say("training is done")
 
 
