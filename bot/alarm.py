@@ -9,7 +9,7 @@ import structlog
 from bot.channels.ports import Channel
 from bot.clock import Clock
 from bot.errors import StoreError
-from bot.model.delivery import Delivery, Sent, Target
+from bot.model.delivery import ChannelName, Delivery, Sent, Target
 from bot.model.update import Update, UpdateKind
 from bot.model.verdict import Severity
 
@@ -31,8 +31,8 @@ class Alarm:
         self._pending: asyncio.Queue[StoreError] = asyncio.Queue(maxsize=1)
 
     def through(self, channels: Iterable[Channel]) -> None:
-        """Say which channels there are."""
-        self._channels = tuple(channels)
+        """Say which channels there are; a pager is left out, since nothing would ever tell it that this is over."""
+        self._channels = tuple(each for each in channels if each.name is not ChannelName.PAGER)
 
     def ring(self, error: StoreError) -> None:
         """Note that the database refused; the telling happens in ``run``."""

@@ -266,7 +266,7 @@ def _dispatcher(on: _Ground, scheduler: Scheduler) -> Dispatcher:
         launchers=on.launchers,
         channels=on.channels,
         people=on.settings.persons,
-        rules=make_rules(on.settings.bot),
+        rules=make_rules(on.settings),
         redactor=on.redactor,
         clock=on.clock,
         check_soon=scheduler.check_soon,
@@ -400,14 +400,17 @@ def _historian(ground: _Ground, dispatcher: Dispatcher) -> Historian:
     )
 
 
-def make_rules(settings: BotSettings) -> Rules:
+def make_rules(settings: Settings) -> Rules:
     """Return the settings that decisions depend on."""
+    own, escalation = settings.bot, settings.escalation_in_use
     return Rules(
-        cadence=settings.cadence,
-        request_expires=settings.request_expires,
-        request_reminder=settings.request_reminder,
-        status_every=settings.status_every,
-        timezone=settings.timezone,
+        cadence=own.cadence,
+        request_expires=own.request_expires,
+        request_reminder=own.request_reminder,
+        status_every=own.status_every,
+        timezone=own.timezone,
+        ladders=escalation.ladders if escalation else None,
+        mailed=frozenset(settings.email.kinds),
     )
 
 

@@ -23,7 +23,7 @@ from bot.model.action import Action, ActionState
 from bot.model.audit import AuditEntry
 from bot.model.chronicle import HistoryWritten
 from bot.model.contract import Contract
-from bot.model.delivery import ChannelName, Delivery, Never
+from bot.model.delivery import ONE_WAY, ChannelName, Delivery, Never, Target
 from bot.model.errand import Errand, Found
 from bot.model.event import RunChecked
 from bot.model.person import Person
@@ -264,7 +264,9 @@ class Dispatcher:
     async def delivery_failed(self, delivery: Delivery, outcome: Never) -> None:
         """Bring a message that a channel can't take to people through the other channels."""
         at = self._on.clock.now()
-        others = tuple(name for name in self._on.channels if name is not delivery.channel)
+        others = tuple(name for name in self._on.conversations if name is not delivery.channel)
+        if not others and ChannelName.EMAIL in self._on.channels and delivery.channel is not ChannelName.EMAIL:
+            others = (ChannelName.EMAIL,)
         if not others or delivery.update.kind in _ONLY_THERE:
             return
         why = f"(not delivered to {delivery.channel}: {outcome.reason}; {outcome.fix})"
@@ -278,7 +280,9 @@ class Dispatcher:
             detail=f"{delivery.key}: {outcome.reason}",
         )
         already = delivery.key.startswith("undelivered/")
-        told = () if already else (Telling(update=update, key=key, channels=others, target=delivery.target),)
+        # Ids of people and places are the platform's own; a page's slot is the pager's.
+        target = Target() if delivery.channel in ONE_WAY else Target(slot=delivery.target.slot)
+        told = () if already else (Telling(update=update, key=key, channels=others, target=target),)
         async with self._on.transaction() as tx:
             await tx.apply(Decision(tell=told, audit=(audit,)), delivery.run_id, at)
 

@@ -13,11 +13,11 @@ from bot.means import Means
 from bot.model.action import ActionState
 from bot.model.answer import Approve, Deny, parse_answer
 from bot.model.delivery import ChannelName
-from bot.model.event import Commanded, InboxEvent, Pressed, Said, Unsaid
+from bot.model.event import Commanded, Inbound, InboxEvent, Pressed, Said, Unsaid
 from bot.model.person import Actor, Standing
 from bot.model.plan import RequestState
 from bot.model.reading import Gap, Reading, Unknown
-from bot.model.record import Decision
+from bot.model.record import Decision, Record
 from bot.model.value import RunId
 from bot.render.words import say_time
 from bot.store.transaction import Transaction
@@ -25,6 +25,7 @@ from handlers.blocked import decide_blocked
 from handlers.command import answer_command, changes_something
 from handlers.commands.question import Question
 from handlers.context import Context
+from handlers.escalation import attended, runs_meant
 from handlers.reply import awaits_its_request, decide_pressed, decide_said, decide_unsaid
 from handlers.terminal import NotMeant, named_request, say_instead, which_run
 
@@ -35,6 +36,13 @@ _TRIES = 5
 _FIRST_RETRY = timedelta(seconds=2)
 _MOST_DOUBLINGS = 7
 _IDLE_S = 5.0
+
+
+def _with_sign(record: Record, decision: Decision, event: Inbound, context: Context, at: datetime) -> Decision:
+    """Return the decision with the sign of life that the event is, if it is one."""
+    after = record.model_copy(update={"run": decision.run or record.run})
+    sign = attended(after, event, context, at)
+    return decision if sign is None else decision.model_copy(update={"run": sign})
 
 
 class Conflict(Exception):  # noqa: N818 - not an error of anybody: the event is simply decided anew
@@ -197,6 +205,7 @@ class Intake:
                 decision = decide_pressed(record, payload, event.standing, context, at)
             case Unsaid():
                 decision = decide_unsaid(record, payload, context, at)
+        decision = _with_sign(record, decision, payload, context, at)
         await self._commit(tx, self._on.recorded(record, decision, context, at), run_id, at)
         is_over = any(action.state is not ActionState.GRANTED for action in decision.actions)
         return run_id if is_over else None
@@ -239,6 +248,12 @@ class Intake:
         about = answered.run_id
         if about is not None and about in contexts:
             record = next(each for each in shown if each.run_id == about)
+            decision = _with_sign(record, decision, event, contexts[about], at)
             decision = self._on.recorded(record, decision, contexts[about], at)
         await tx.apply(decision, about, at)
+        known = tuple(run_id for run_id in contexts if run_id in records)
+        for run_id in runs_meant(event, known, about=(about, here)):
+            sign = None if run_id == about else attended(records[run_id], event, contexts[run_id], at)
+            if sign is not None:
+                await tx.apply(Decision(run=sign), run_id, at)
         return answered.check_now

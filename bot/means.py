@@ -10,7 +10,7 @@ from bot.channels.ports import Channel
 from bot.clock import Clock
 from bot.contracts import Contracts
 from bot.model.contract import Contract
-from bot.model.delivery import ChannelName
+from bot.model.delivery import ONE_WAY, ChannelName
 from bot.model.person import Person
 from bot.model.record import Decision, Record, Telling
 from bot.model.roles import with_roles
@@ -61,8 +61,16 @@ class Means:
             next=next_,
         )
         # An issue belongs to a run; what is about no run goes where people talk, and to GitHub only when that is all.
-        talk = tuple(name for name in self.channels if name is not ChannelName.GITHUB)
-        return Telling(update=update, key=f"notice/{key}", channels=talk or tuple(self.channels))
+        there = self.conversations
+        talk = tuple(name for name in there if name is not ChannelName.GITHUB) or there
+        is_mailed = UpdateKind.NOTICE in self.rules.mailed and ChannelName.EMAIL in self.channels
+        channels = (*talk, ChannelName.EMAIL) if is_mailed else talk
+        return Telling(update=update, key=f"notice/{key}", channels=channels)
+
+    @property
+    def conversations(self) -> tuple[ChannelName, ...]:
+        """The channels in which people answer."""
+        return tuple(name for name in self.channels if name not in ONE_WAY)
 
     def recorded(
         self, record: Record, decision: Decision, context: Context, at: datetime, seen: Snapshot | None = None
@@ -74,11 +82,12 @@ class Means:
     def context(self, contract: Contract, record: Record | None) -> Context:
         """Return what a handler is told of a run beside its record; hand-overs on record count."""
         contract = with_roles(contract, record.run.roles) if record else contract
-        told_on = channels_of(contract, record, tuple(self.channels))
+        told_on = channels_of(contract, record, self.conversations)
         return Context(
             contract=contract,
             people=self.people,
             channels=told_on,
-            kept_out=tuple(name for name in self.channels if name not in told_on),
+            kept_out=tuple(name for name in self.conversations if name not in told_on),
             rules=self.rules,
+            alerts=tuple(name for name in self.channels if name in ONE_WAY),
         )

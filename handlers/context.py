@@ -4,11 +4,12 @@ from datetime import timedelta
 
 from bot.model.contract import Basis, Contract
 from bot.model.delivery import ChannelName
+from bot.model.ladder import Ladders
 from bot.model.person import Person
 from bot.model.promotion import is_on_record
 from bot.model.record import Record
 from bot.model.run import RunState
-from bot.model.update import Standing
+from bot.model.update import Standing, UpdateKind
 from bot.model.value import Value
 
 
@@ -22,6 +23,10 @@ class Rules(Value):
     grant_lasts: timedelta = timedelta(hours=1)
     """How long a yes counts; a relaunch that could not begin within it asks again."""
     timezone: str = "UTC"
+    ladders: Ladders | None = None
+    """How people are reached who give no sign; None leaves it at bringing a request up now and then."""
+    mailed: frozenset[UpdateKind] = frozenset()
+    """The kinds of news that are mailed too."""
 
 
 class Context(Value):
@@ -33,6 +38,13 @@ class Context(Value):
     kept_out: tuple[ChannelName, ...] = ()
     """Channels that this run is not told on, as a bounded diagnostic is not on GitHub."""
     rules: Rules
+    alerts: tuple[ChannelName, ...] = ()
+    """Those in which nobody answers, for what is brought to people there on purpose."""
+
+    def channels_for(self, kind: UpdateKind) -> tuple[ChannelName, ...]:
+        """Return where news of a kind goes."""
+        is_mailed = kind in self.rules.mailed and ChannelName.EMAIL in self.alerts
+        return (*self.channels, ChannelName.EMAIL) if is_mailed else self.channels
 
     @property
     def cadence(self) -> timedelta:

@@ -15,9 +15,10 @@ from bot.model.run import RunState
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId
 from bot.model.verdict import Fail, Finding, Pass, Severity, UnknownVerdict, Verdict
-from bot.render.words import say_time
+from bot.render.words import say_state, say_time, say_validity
 from handlers import tellings
 from handlers.context import Context, standing_of
+from handlers.escalation import escalate
 
 UNCHECKED = CheckId("monitor.unchecked")
 _AFTER_START = timedelta(minutes=5)
@@ -39,20 +40,28 @@ def decide_time_passed(record: Record, context: Context, at: datetime, *, since:
         since: when this Hero began to look after runs.
     """
     requests = tuple(changed for r in record.requests if (changed := _request_after(r, context, at, since)) is not None)
+    ladder = escalate(record, context, at, since=since)
     told = [telling for request in requests for telling in _tell_request(context, record, request, at)]
     incident = _watch_over_the_watch(record, context, at, since)
-    told.extend(incident.tell)
+    told.extend((*incident.tell, *ladder.tell))
     if not told and _is_status_due(record, context, at):
         told.append(_routine_status(context, record, at))
+    incidents = (*incident.incidents, *ladder.incidents)
     if not told:
-        return incident
+        return incident.model_copy(update={"incidents": incidents})
     audit = tuple(
         AuditEntry(at=at, run_id=record.run_id, who="hero", what=f"request_{r.state}", detail=r.name)
         for r in requests
         if r.state is RequestState.EXPIRED
     )
-    run = record.run.model_copy(update={"last_told_at": at})
-    return Decision(run=run, requests=requests, incidents=incident.incidents, tell=tuple(told), audit=audit)
+    run = ladder.run.model_copy(update={"last_told_at": at})
+    return Decision(
+        run=run,
+        requests=(*requests, *ladder.requests),
+        incidents=incidents,
+        tell=tuple(told),
+        audit=(*audit, *ladder.audit),
+    )
 
 
 def _request_after(request: Request, context: Context, at: datetime, since: datetime) -> Request | None:
@@ -66,7 +75,9 @@ def _request_after(request: Request, context: Context, at: datetime, since: date
     if at >= request.expires_at:
         is_read = at >= max(request.expires_at, since) + _READ_PAST_THE_END
         return request.model_copy(update={"state": RequestState.EXPIRED, "decided_at": at}) if is_read else None
-    if at - (request.reminded_at or request.asked_at) >= context.rules.request_reminder:
+    # With a ladder the reminder is its first rung: ``handlers.escalation``.
+    is_due = at - (request.reminded_at or request.asked_at) >= context.rules.request_reminder
+    if is_due and context.rules.ladders is None:
         return request.model_copy(update={"reminded_at": at})
     return None
 

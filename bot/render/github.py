@@ -7,6 +7,7 @@ closing keyword or one of the hidden markers by which Hero finds its own comment
 """
 
 import re
+from itertools import zip_longest
 from urllib.parse import quote
 
 from bot.model.update import Choice, Standing, Update, UpdateKind
@@ -40,7 +41,13 @@ _REQUEST = re.compile(r"R[0-9]{1,9}")
 
 
 def github_body(
-    update: Update, *, key: str, timezone: str, asked_login: str | None = None, news: tuple[str, ...] = ()
+    update: Update,
+    *,
+    key: str,
+    timezone: str,
+    asked_login: str | None = None,
+    also_logins: tuple[str | None, ...] = (),
+    news: tuple[str, ...] = (),
 ) -> str:
     """Return the whole comment, at most ``BODY_LIMIT`` characters.
 
@@ -48,11 +55,12 @@ def github_body(
         update: what to tell; ``evidence`` is cut when it does not fit, with a note that says how much.
         key: of the delivery; its hidden marker ends the body.
         timezone: in which people read times.
-        asked_login: GitHub login of whom ``update.asked`` is: the only mention there is. None: named in words.
+        asked_login: GitHub login of whom ``update.asked`` is. None: named in words.
+        also_logins: those of ``update.also_asked``, in their order. There is no other mention.
         news: lines of ``news_line`` that go below, when the day's comments are used up.
     """
     tail = f"{_news(news)}\n\n{delivery_marker(key)}"
-    parts = [_title(update), _asked(update, asked_login), _choice(update.choice)]
+    parts = [_title(update), _asked(update, (asked_login, *also_logins)), _choice(update.choice)]
     parts += [_next(update), "", _standing(update.standing, timezone), _evidence_place(update)]
     parts += [f"<sub>{say_time(update.at, timezone)}</sub>"]
     room = BODY_LIMIT - sum(len(part) + 2 for part in parts) - len(tail)
@@ -133,11 +141,14 @@ def _title(update: Update) -> str:
     return f"{SEVERITY_SIGNS[update.severity]} **{_sentence(first_line(update), _SENTENCE_LIMIT)}**"
 
 
-def _asked(update: Update, login: str | None) -> str:
+def _asked(update: Update, logins: tuple[str | None, ...]) -> str:
     if update.asked is None:
         return ""
-    is_login = login is not None and _LOGIN.fullmatch(login)
-    return f"**Asked:** @{login}" if is_login else f"**Asked:** {_sentence(update.asked, 200)}"
+    named = zip_longest((update.asked, *update.also_asked), logins, fillvalue=None)
+    asked = (
+        f"@{login}" if login and _LOGIN.fullmatch(login) else _sentence(name, 200) for name, login in named if name
+    )
+    return f"**Asked:** {', '.join(asked)}"
 
 
 def _choice(choice: Choice | None) -> str:

@@ -8,6 +8,7 @@ Limits: Slack's Block Kit reference; the 4,000 characters of an update's text fr
 
 import re
 from collections.abc import Iterable
+from itertools import zip_longest
 from typing import Any
 
 from bot.model.update import Choice, Standing, Update, UpdateKind
@@ -47,15 +48,16 @@ class SlackMessage(Value):
         return SlackMessage(text=self.text, blocks=())
 
 
-def render_slack(update: Update, *, timezone: str, mention: str = "") -> SlackMessage:
+def render_slack(update: Update, *, timezone: str, mention: str = "", also: tuple[str, ...] = ()) -> SlackMessage:
     """Render an update.
 
     Args:
         update: what to tell.
         timezone: in which people read times.
-        mention: Slack user id of the person asked; empty when they have none. Nobody else is ever mentioned.
+        mention: Slack user id of the person asked; empty when they have none.
+        also: those of ``update.also_asked``, in their order. Nobody else is ever mentioned.
     """
-    asked = _asked(update, mention)
+    asked = _asked(update, (mention, *also))
     return SlackMessage(text=_text(update, timezone, asked), blocks=tuple(_blocks(update, timezone, asked)))
 
 
@@ -209,13 +211,18 @@ def _buttons(choice: Choice) -> Json:
     return {"type": "actions", "block_id": "hero_choice", "elements": elements}
 
 
-def _asked(update: Update, mention: str) -> str:
+def _asked(update: Update, mentions: tuple[str, ...]) -> str:
     """The person asked, by mention where that is wanted; a status that is edited in place pings nobody."""
     if update.asked is None:
         return ""
-    if _USER_ID.fullmatch(mention) and update.kind is not UpdateKind.LIVE_STATUS:
-        return f"<@{mention}>"
-    return f"*{_one_line(update.asked, 100)}*"
+    named = zip_longest((update.asked, *update.also_asked), mentions, fillvalue="")
+    return ", ".join(
+        f"<@{mention}>"
+        if _USER_ID.fullmatch(mention) and update.kind is not UpdateKind.LIVE_STATUS
+        else f"*{_one_line(name, 100)}*"
+        for name, mention in named
+        if name
+    )
 
 
 def _one_line(text: str, limit: int) -> str:

@@ -222,7 +222,7 @@ class EscalationSettings(Section):
     critical: CriticalTimes = CriticalTimes()
     warning: WarningTimes = WarningTimes()
 
-    per_day: int = Field(default=24, gt=0)
+    per_day: int = Field(default=24, ge=10)
     """Noise budget: the most messages of the ladder about one run in 24 hours. What is over it waits; a page does
     not."""
 

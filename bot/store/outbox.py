@@ -73,6 +73,8 @@ async def fill(connection: AsyncConnection, telling: Telling, at: datetime, reda
 def _lane(telling: Telling) -> str:
     """Return what keeps its order: a run's conversation, its live status or record, or where a command was given."""
     target, run_id = telling.target, telling.update.run_id or ""
+    if target.direct_to:
+        return f"{run_id} to {target.direct_to}"
     if target.conversation:
         return f"{run_id} at {target.conversation} {target.thread}"
     return f"{run_id} {target.slot}" if target.slot in _LANES_OF_THEIR_OWN else run_id

@@ -89,6 +89,7 @@ class Teller:
             key=key,
             timezone=self._timezone,
             asked_login=self._logins.get(update.asked) if update.asked else None,
+            also_logins=tuple(self._logins.get(name) for name in update.also_asked),
             news=day.lines if slot == LIVE else (),
         )
         known = (

@@ -86,7 +86,7 @@ class SlackChannel:
 
     async def send(self, delivery: Delivery) -> SendOutcome:
         """Say, edit or whisper one delivery; see ``Channel.send``."""
-        place = delivery.target.conversation or self._home
+        place = delivery.target.conversation or delivery.target.direct_to or self._home
         try:
             outcome = await self._send(delivery)
         except CallError as error:
@@ -130,6 +130,9 @@ class SlackChannel:
     async def _send(self, delivery: Delivery) -> SendOutcome:
         message = self._render(delivery.update)
         target = delivery.target
+        if target.direct_to:
+            # chat.postMessage to a user's id opens the direct conversation with them (Slack: chat.postMessage).
+            return await self._say(delivery, message, target.direct_to, "")
         if target.private_to:
             return await self._whisper(delivery, message)
         if target.conversation:
@@ -219,7 +222,8 @@ class SlackChannel:
 
     def _render(self, update: Update) -> SlackMessage:
         mention = self._mentions.get(update.asked, "") if update.asked else ""
-        return render_slack(update, timezone=self._timezone, mention=mention)
+        also = tuple(self._mentions.get(name, "") for name in update.also_asked)
+        return render_slack(update, timezone=self._timezone, mention=mention, also=also)
 
     def _failed(self, error: CallError, place: str) -> Later | Never:
         fix = fix_for(error, place)
