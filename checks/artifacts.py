@@ -28,12 +28,17 @@ class Finished(Value):
     instance: str = ""
     step: int | None = None
     has_succeeded: bool = False
+    has_export: bool = False
+    """Something was seen at the export root; that is not looked at any more once the job is forgotten."""
 
 
 def missing(
     seen: Snapshot, contract: Contract, limits: MissingThresholds, memory: Finished
 ) -> tuple[Verdict, Finished]:
-    """Fail when a run succeeded at its final step and its final checkpoint or its last word in W&B is not there."""
+    """Fail when a run succeeded at its final step and its final checkpoint, its export or W&B's end is not there.
+
+    Whether the run's record is written up to its end, and the seal's tag, ``/hero seal`` looks after.
+    """
     current = instance_of(seen, memory.instance)
     memory = memory if current == memory.instance else Finished(instance=current)
     memory = _taken_in(seen, memory)
@@ -45,7 +50,10 @@ def missing(
     verdict = _not_yet(seen, contract, limits, memory, has_final=bool(found))
     if verdict is None:
         verdict = _judge_end(
-            seen, contract, memory, (*_checkpoint_lacks(found, contract), *_tracker_lacks(seen, contract))
+            seen,
+            contract,
+            memory,
+            (*_checkpoint_lacks(found, contract), *_export_lacks(seen, contract), *_tracker_lacks(seen, contract)),
         )
     return verdict, memory
 
@@ -73,9 +81,8 @@ def _judge_end(seen: Snapshot, contract: Contract, memory: Finished, lacks: tupl
         return Fail(finding=_finding(lacks, memory, contract))
     if isinstance(seen.tracker, Unknown) and seen.tracker.reason is not Gap.NOT_CONFIGURED:
         return unseen(seen.tracker, "whether the tracker has the end is not known")
-    if contract.export_root:
-        reason = f"not verifiable: the final checkpoint is there, but nothing reads {contract.export_root}"
-        return NotApplicable(reason=reason)
+    if contract.export_root and not memory.has_export and isinstance(seen.export, Unknown):
+        return unseen(seen.export, f"whether anything lies at the export root {contract.export_root} is not known")
     return Pass()
 
 
@@ -83,7 +90,13 @@ def _taken_in(seen: Snapshot, memory: Finished) -> Finished:
     steps = [row.step for row in seen.metrics.value.rows] if isinstance(seen.metrics, Known) else []
     known = [memory.step] if memory.step is not None else []
     has_succeeded = memory.has_succeeded if seen.job is None else seen.job.state is JobState.SUCCEEDED
-    return memory.model_copy(update={"step": max((*steps, *known), default=None), "has_succeeded": has_succeeded})
+    return memory.model_copy(
+        update={
+            "step": max((*steps, *known), default=None),
+            "has_succeeded": has_succeeded,
+            "has_export": bool(seen.export.value) if isinstance(seen.export, Known) else memory.has_export,
+        }
+    )
 
 
 def _checkpoint_lacks(found: tuple[Checkpoint, ...], contract: Contract) -> tuple[str, ...]:
@@ -94,6 +107,11 @@ def _checkpoint_lacks(found: tuple[Checkpoint, ...], contract: Contract) -> tupl
     if all(each.is_temporary for each in complete):
         return (f"the final checkpoint is only a temporary one, {complete[-1].path}, and will be deleted",)
     return ()
+
+
+def _export_lacks(seen: Snapshot, contract: Contract) -> tuple[str, ...]:
+    is_empty = contract.export_root is not None and isinstance(seen.export, Known) and seen.export.value == 0
+    return (f"nothing lies at the export root {contract.export_root}",) if is_empty else ()
 
 
 def _tracker_lacks(seen: Snapshot, contract: Contract) -> tuple[str, ...]:
@@ -124,7 +142,7 @@ MISSING = Check(
     id=MISSING_ID,
     title="The run succeeded, but its artifacts are missing",
     severity=Severity.CRITICAL,
-    needs=(Source.JOBS, Source.METRICS, Source.CHECKPOINTS, Source.TRACKER),
+    needs=(Source.JOBS, Source.METRICS, Source.CHECKPOINTS, Source.TRACKER, Source.EXPORT),
     source='manage-hero-run, "What Can Go Wrong": benign-looking success with missing artifacts',
     thresholds=MissingThresholds(),
     memory=Finished(),

@@ -70,11 +70,37 @@ def test_the_trackers_summary_has_to_reach_the_end_where_there_is_a_tracker(trac
     assert isinstance(verdict(MISSING, ended(checkpoint(10_000), tracker=tracker)), expected)
 
 
-def test_an_export_that_nobody_reads_is_not_verifiable_rather_than_fine() -> None:
-    last = verdict(MISSING, ended(checkpoint(10_000)), promised=contract(export_root="gs://bucket/export"))
+EXPORTING = contract(export_root="gs://bucket/export")
 
-    assert isinstance(last, NotApplicable)
-    assert last.reason.startswith("not verifiable")
+
+def exported(value: int | None, **fields: Any) -> Snapshot:
+    return ended(checkpoint(10_000), export=Known(value=value, at=AT), **fields)
+
+
+def test_an_export_root_where_nothing_lies_is_critical_and_one_with_something_is_fine() -> None:
+    empty = finding(MISSING, exported(0), promised=EXPORTING)
+
+    assert empty.severity is Severity.CRITICAL
+    assert empty.summary.endswith("but nothing lies at the export root gs://bucket/export")
+    assert verdict(MISSING, exported(4096), promised=EXPORTING) == Pass()
+    assert verdict(MISSING, exported(None)) == Pass(), "none was promised"
+    assert isinstance(verdict(MISSING, exported(0, minutes=5), promised=EXPORTING), NotApplicable)
+
+
+@pytest.mark.parametrize("reason", [Gap.TIMEOUT, Gap.NOT_YET, Gap.NOT_CONFIGURED])
+def test_an_export_that_is_not_read_is_unknown_rather_than_fine(reason: Gap) -> None:
+    last = verdict(MISSING, ended(checkpoint(10_000), export=unknown(reason)), promised=EXPORTING)
+
+    assert isinstance(last, UnknownVerdict)
+    assert "gs://bucket/export" in last.detail
+
+
+def test_an_export_that_was_seen_counts_when_the_orchestrator_has_forgotten_the_job() -> None:
+    forgotten = snapshot(later(600), jobs=(), checkpoints=[checkpoint(10_000)])
+    forgotten = forgotten.model_copy(update={"export": unknown(Gap.NOT_YET)})
+
+    assert verdict(MISSING, exported(4096), forgotten, promised=EXPORTING) == Pass()
+    assert isinstance(verdict(MISSING, ended(checkpoint(10_000)), forgotten, promised=EXPORTING), UnknownVerdict)
 
 
 def test_what_is_not_at_its_end_is_not_judged() -> None:

@@ -3,13 +3,13 @@
 from datetime import datetime, timedelta
 
 from bot.model.contract import Contract
-from bot.model.job import Job
+from bot.model.job import Job, JobState
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import Checkpoint, LogTail, Metrics
 from bot.model.value import JobId
 from bot.sources.snapshots import SnapshotReader
 from tests.fakes.clock import FakeClock
-from tests.fakes.snapshots import AT, JOB, contract, job
+from tests.fakes.snapshots import AT, JOB, contract, instance, job, unknown
 
 
 class Services:
@@ -70,6 +70,47 @@ async def test_the_figures_are_asked_for_with_what_the_orchestrator_says_now() -
     assert services.metrics_heard == services.jobs_said
     assert isinstance(seen.metrics, Known)
     assert seen.metrics.value.cursor == "there"
+
+
+class Exports:
+    """An export root, and how often it was looked at."""
+
+    def __init__(self) -> None:
+        self.looks = 0
+
+    async def exported_bytes(self, _contract: Contract) -> Reading[int | None]:
+        self.looks += 1
+        return Known(value=4096, at=AT)
+
+
+async def test_an_export_root_is_looked_at_only_once_the_job_has_succeeded() -> None:
+    services, exports = Services(), Exports()
+    reader = SnapshotReader(
+        orchestrators={"iris": services},
+        metrics=services,
+        checkpoints=services,
+        clock=FakeClock(AT),
+        deadline=timedelta(seconds=30),
+        exports=exports,
+    )
+    exporting = contract(export_root="gs://bucket/export")
+
+    running = (await reader.read(exporting, None, "here")).export
+    services.jobs_said = unknown(Gap.TIMEOUT)
+    dark = (await reader.read(exporting, instance(), "here")).export
+    assert exports.looks == 0
+    services.jobs_said = Known(value=(job(JobState.SUCCEEDED, finished_at=AT),), at=AT)
+    promised_none = (await reader.read(contract(), None, "here")).export
+    assert exports.looks == 0
+    done = (await reader.read(exporting, None, "here")).export
+
+    assert [each.reason for each in (running, dark, promised_none) if isinstance(each, Unknown)] == [
+        Gap.NOT_YET,
+        Gap.NOT_YET,
+        Gap.NOT_CONFIGURED,
+    ]
+    assert done == Known(value=4096, at=AT)
+    assert exports.looks == 1
 
 
 async def test_neighbours_that_cannot_be_read_leave_the_jobs_known() -> None:
