@@ -30,5 +30,5 @@ def decide_blocked(
     )
     who = f"{actor.platform}:{actor.user_id}"
     detail = f"{place.key} ({place.message}): contract_blocked"
-    audit = AuditEntry(at=at, run_id=run_id, who=who, what="decision_refused", detail=detail)
+    audit = AuditEntry(at=at, run_id=run_id, who=who, what="decision_refused", detail=detail, why="contract_blocked")
     return Decision(tell=(told,), audit=(audit,))

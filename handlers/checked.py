@@ -223,7 +223,7 @@ def _tell_arrival(context: Context, before: Record, after: Record, at: datetime)
             key=f"completed/{after.instance.number if after.instance else 0}",
             headline=f"complete: the job succeeded and the final step {final} was seen",
             evidence=_reached(after),
-            next_=f"verify the final artifacts; `/hero seal {after.run_id}` looks whether all is there and asks the DRI",
+            next_=f"verify the final artifacts; `/hero seal {after.run_id}` looks whether all is there, and asks",
         )
     ]
 

@@ -31,7 +31,7 @@ def accelerators_of(record: Record, context: Context) -> int | None:
 
 
 def idle_line(record: Record, context: Context, at: datetime) -> str | None:
-    """Say since when nothing is trained, and what that costs so far; None for a run that trains, or stopped just now."""
+    """Say since when nothing is trained and what that costs; None for a run that trains, or stopped just now."""
     run = record.run
     if run.state in _DOWN:
         instance = record.instance
@@ -115,7 +115,7 @@ def failure_costs(record: Record, context: Context, at: datetime) -> tuple[str, 
 
 
 def running_costs(record: Record, context: Context, at: datetime) -> tuple[str, ...]:
-    """Return what is at stake in a run that still lives: what stands still, what a stop now loses, when it next saves."""
+    """Return what is at stake in a run that lives: what stands still, what a stop now loses, when it next saves."""
     replay = replay_line(record, context, record.run.progress.checkpoint_step)
     lines = (idle_line(record, context, at), replay, next_save_line(record, at))
     return tuple(line for line in lines if line is not None)

@@ -16,6 +16,7 @@ from bot.model.update import UpdateKind
 from handlers import tellings
 from handlers.context import Context
 from handlers.gate import Allowed, Attempt, Turned, grant_for, judge_attempt
+from handlers.links import link_of
 from handlers.plans import asks_again, deed_of, first_of
 
 
@@ -85,7 +86,9 @@ def decide_unsaid(record: Record, event: Unsaid, context: Context, at: datetime)
         return Decision()
     if request.state is RequestState.OPEN:
         left = tuple(yes for yes in request.yeses if yes.via != via)
-        taken_back = _audit(record, event.actor, "yes_withdrawn", f"{request.name}: its message was deleted", at)
+        taken_back = _audit(
+            record, event, "yes_withdrawn", f"{request.name}: its message was deleted", at, request=request
+        )
         return Decision(requests=(request.model_copy(update={"yeses": left}),), audit=(taken_back,))
     action = record.active_action
     is_begun = action is None or any(action.record(step) is not None for step in CHANGING)
@@ -94,7 +97,7 @@ def decide_unsaid(record: Record, event: Unsaid, context: Context, at: datetime)
     note = "the approval was deleted before it was carried out"
     withdrawn = request.model_copy(update={"state": RequestState.WITHDRAWN, "note": note})
     ended = action.model_copy(update={"state": ActionState.VOID, "noted": note})
-    audit = _audit(record, event.actor, "approval_withdrawn", f"{request.name}: {note}", at)
+    audit = _audit(record, event, "approval_withdrawn", f"{request.name}: {note}", at, request=request)
     told = tellings.request_closed(context, record, withdrawn, at)
     return Decision(requests=(withdrawn,), actions=(ended,), tell=(told,), audit=(audit,))
 
@@ -115,7 +118,8 @@ def _stands(record: Record, event: Unsaid, request: Request, context: Context, a
         evidence=(f"decided by {request.decided_by}",),
         next_="what was approved is carried out or has ended already" if is_yes else asks_again(request),
     )
-    return Decision(tell=(told,), audit=(_audit(record, event.actor, "decision_words_deleted", detail, at),))
+    audit = _audit(record, event, "decision_words_deleted", detail, at, request=request)
+    return Decision(tell=(told,), audit=(audit,))
 
 
 def _said_by(request: Request, via: str) -> bool:
@@ -177,7 +181,8 @@ def _approve(record: Record, attempt: Attempt, allowed: Allowed, context: Contex
         next_=f"Hero reads the world once more and, if the plan still holds, will {first_of(granted.plan)}; it reports "
         "here",
     )
-    audit = _audit(record, attempt.actor, "approved", f"{granted.name}, plan {granted.digest}, by {allowed.by}", at)
+    detail = f"{granted.name}, plan {granted.digest}, by {allowed.by}"
+    audit = _audit(record, attempt, "approved", detail, at, request=granted)
     return Decision(
         run=run,
         requests=(granted,),
@@ -202,7 +207,7 @@ def _approve_in_part(record: Record, attempt: Attempt, asked: Request, context: 
         next_=f"{quorum - len(yeses)} more of {others}; nothing is changed before that",
     )
     detail = f"{asked.name}, plan {asked.digest}, by {newest}: {len(yeses)} of {quorum}"
-    audit = _audit(record, attempt.actor, "approved_in_part", detail, at)
+    audit = _audit(record, attempt, "approved_in_part", detail, at, request=asked)
     run = record.run.model_copy(update={"last_told_at": at})
     return Decision(run=run, requests=(asked,), tell=(told,), audit=(audit,))
 
@@ -227,7 +232,8 @@ def _deny(record: Record, attempt: Attempt, allowed: Allowed, context: Context, 
         evidence=(f"because: {attempt.note}",) if attempt.note else (),
         next_=f"Hero goes on watching; {asks_again(denied)}",
     )
-    audit = _audit(record, attempt.actor, "denied", f"{denied.name} by {allowed.by}: {attempt.note}", at)
+    detail = f"{denied.name} by {allowed.by}: {attempt.note}"
+    audit = _audit(record, attempt, "denied", detail, at, request=denied)
     run = record.run.model_copy(update={"last_told_at": at})
     return Decision(
         run=run,
@@ -240,12 +246,20 @@ def _deny(record: Record, attempt: Attempt, allowed: Allowed, context: Context, 
 def _turn_away(record: Record, attempt: Attempt, turned: Turned, at: datetime) -> Decision:
     words = "approve" if attempt.is_approval else "deny"
     detail = f"{words} {attempt.request or ''} in {attempt.place.key} ({attempt.place.message}): {turned.why}"
-    audit = _audit(record, attempt.actor, "decision_refused", detail, at)
+    audit = _audit(record, attempt, "decision_refused", detail, at, why=turned.why, request=_meant(record, attempt))
     if not turned.answer:
         return Decision(audit=(audit,))
     key = f"{attempt.actor.platform}/{attempt.place.key}/{attempt.place.message}/{attempt.said_at.isoformat()}"
     told = tellings.answer(attempt.actor, attempt.place, at, key=f"turned/{key}", headline=turned.answer)
     return Decision(tell=(told,), audit=(audit,))
+
+
+def _meant(record: Record, attempt: Attempt) -> Request | None:
+    """Return the request that a refused attempt was about: the one it names, else the only one that waits."""
+    if attempt.request is not None:
+        return next((r for r in record.requests if r.name == attempt.request.upper()), None)
+    waiting = [r for r in record.requests if r.state is RequestState.OPEN]
+    return waiting[0] if len(waiting) == 1 else None
 
 
 def _clarify(record: Record, event: Said, line: str, context: Context, at: datetime) -> Decision:
@@ -254,7 +268,7 @@ def _clarify(record: Record, event: Said, line: str, context: Context, at: datet
     people = find_people(event.actor, context.people)
     if request is None or event.actor.is_bot or [p.name for p in people] != [request.dri]:
         return Decision()
-    audit = _audit(record, event.actor, "decision_unclear", line[:300], at)
+    audit = _audit(record, event, "decision_unclear", line[:300], at, why="unclear", request=request)
     told = tellings.answer(
         event.actor,
         event.place,
@@ -272,6 +286,26 @@ def _via(actor: Actor, conversation: str, message: str) -> str:
     return f"{actor.platform}:{conversation}:{message}"
 
 
-def _audit(record: Record, actor: Actor, what: str, detail: str, at: datetime) -> AuditEntry:
+def _audit(
+    record: Record,
+    by: Attempt | Said | Unsaid,
+    what: str,
+    detail: str,
+    at: datetime,
+    *,
+    why: str = "",
+    request: Request | None = None,
+) -> AuditEntry:
+    """Note an attempt: who, by their immutable id, by which message, about which plan, and why it was refused."""
+    actor = by.actor
     who = f"{actor.platform}:{actor.user_id}" + (f" ({actor.login})" if actor.login else "")
-    return AuditEntry(at=at, run_id=record.run_id, who=who, what=what, detail=detail)
+    return AuditEntry(
+        at=at,
+        run_id=record.run_id,
+        who=who,
+        what=what,
+        detail=detail,
+        why=why,
+        digest=request.digest if request else "",
+        link=link_of(actor.platform, by.place, record.posted),
+    )

@@ -16,3 +16,28 @@ class AuditEntry(Value):
     """snake_case, past tense: ``request_asked``, ``approval_refused``."""
     detail: str = ""
     """Text as it was seen, secrets scrubbed."""
+    why: str = ""
+    """Why it was refused, in the gate's own word (``not_the_dri``); empty for what was not."""
+    digest: str = ""
+    """Of the plan that it was about."""
+    link: str = ""
+    """Where the message stands by which it was done; empty when that is not known."""
+
+
+ATTEMPTS = frozenset(
+    {
+        "approved",
+        "approved_in_part",
+        "approved_in_advance",
+        "denied",
+        "decision_refused",
+        "decision_unclear",
+        "decision_words_deleted",
+        "approval_withdrawn",
+        "yes_withdrawn",
+        "allowed",
+        "revoked",
+        "command_refused",
+    }
+)
+"""What is an attempt at a decision, also one that had no effect: what ``hero audit`` shows."""

@@ -41,6 +41,20 @@ async def read(connection: AsyncConnection, run_id: RunId) -> tuple[Entry, ...]:
         raise unreadable(f"entry of the record of {run_id}", error) from error
 
 
+async def read_newest(connection: AsyncConnection, run_id: RunId, limit: int) -> tuple[Entry, ...]:
+    """Return the newest entries, oldest of them first; to be shown, since nobody can verify a part.
+
+    Raises:
+        StoreError: as ``read``.
+    """
+    newest = select(chronicle).where(chronicle.c.run_id == run_id).order_by(chronicle.c.seq.desc()).limit(limit)
+    rows = (await connection.execute(newest)).mappings().all()
+    try:
+        return tuple(Entry.model_validate(dict(row)) for row in reversed(rows))
+    except ValidationError as error:
+        raise unreadable(f"entry of the record of {run_id}", error) from error
+
+
 async def _last(connection: AsyncConnection, run_id: RunId) -> Entry | None:
     newest = select(chronicle).where(chronicle.c.run_id == run_id).order_by(chronicle.c.seq.desc()).limit(1)
     row = (await connection.execute(newest)).mappings().first()

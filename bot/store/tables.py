@@ -209,6 +209,9 @@ audit = Table(
     Column("who", String, nullable=False),
     Column("what", String, nullable=False),
     Column("detail", Text, nullable=False),
+    Column("why", Text, nullable=False, server_default=""),
+    Column("digest", Text, nullable=False, server_default=""),
+    Column("link", Text, nullable=False, server_default=""),
     Index("audit_by_run", "run_id", "number"),
     sqlite_autoincrement=True,
 )

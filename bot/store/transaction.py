@@ -10,6 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from bot.clock import Clock
 from bot.errors import StoreError
 from bot.model.action import Action
+from bot.model.audit import AuditEntry
+from bot.model.chronicle import Entry
 from bot.model.delivery import ChannelName
 from bot.model.plan import Request
 from bot.model.record import Decision, Record
@@ -77,6 +79,25 @@ class Transaction:
         """Store an action as it is now: a step's intent before it, its outcome after it (law 3)."""
         with self._whole():
             self.has_actions |= await records.save_action(self._connection, action, self._redactor)
+
+    async def audit(self, limit: int, whats: frozenset[str]) -> tuple[AuditEntry, ...]:
+        """Return the newest entries of some kinds, of all runs, the oldest of them first."""
+        with self._whole():
+            return await records.read_audit(self._connection, None, limit, whats)
+
+    async def newest_entries(self, run_id: RunId, limit: int) -> tuple[Entry, ...]:
+        """Return the newest entries of the run's record, the oldest of them first."""
+        with self._whole():
+            return await chronicle.read_newest(self._connection, run_id, limit)
+
+    async def cursor(self, name: str) -> str | None:
+        """Return what is remembered under this name."""
+        with self._whole():
+            return await ledger.cursor(self._connection, name)
+
+    async def save_cursor(self, name: str, value: str) -> None:
+        with self._whole():
+            await ledger.save_cursor(self._connection, name, value)
 
     async def find_request(self, number: int) -> Request | None:
         with self._whole():

@@ -13,6 +13,7 @@ from bot.model.value import RunId, Value
 from handlers import tellings
 from handlers.context import Context
 from handlers.gate import judge_account
+from handlers.links import link_of
 
 
 class Question(Value):
@@ -79,11 +80,20 @@ def known_person(question: Question) -> Person | Answered:
         return judged
     refused = say(question, judged.answer or "A bot's command changes nothing.")
     detail = f"{question.event.text[:200]}: {judged.why}"
-    decision = Decision(audit=(audit_entry(question, question.here, "command_refused", detail),))
+    decision = Decision(audit=(audit_entry(question, question.here, "command_refused", detail, why=judged.why),))
     return refused.model_copy(update={"run_id": question.here, "decision": decision})
 
 
-def audit_entry(question: Question, run_id: RunId | None, what: str, detail: str) -> AuditEntry:
+def audit_entry(question: Question, run_id: RunId | None, what: str, detail: str, *, why: str = "") -> AuditEntry:
     """Note who did what by command."""
     actor = question.event.actor
-    return AuditEntry(at=question.at, run_id=run_id, who=f"{actor.platform}:{actor.user_id}", what=what, detail=detail)
+    record = next((each for each in question.records if each.run_id == run_id), None)
+    return AuditEntry(
+        at=question.at,
+        run_id=run_id,
+        who=f"{actor.platform}:{actor.user_id}",
+        what=what,
+        detail=detail,
+        why=why,
+        link=link_of(actor.platform, question.event.place, record.posted) if record else "",
+    )

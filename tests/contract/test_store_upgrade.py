@@ -26,8 +26,8 @@ from tests.fakes.decisions import RUN
 NEXT = """
 from alembic import op
 
-revision = "0004"
-down_revision = "0003"
+revision = "0005"
+down_revision = "0004"
 branch_labels = None
 depends_on = None
 
@@ -53,7 +53,7 @@ def add_migration(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, then: str = "
     """Let Hero know one migration more than it does."""
     folder = tmp_path / "newer" / "migrations"
     shutil.copytree(Path(upgrades.__file__).with_name("migrations"), folder)
-    (folder / "versions" / "v0004_notes.py").write_text(NEXT.format(then=then), encoding="utf-8")
+    (folder / "versions" / "v0005_notes.py").write_text(NEXT.format(then=then), encoding="utf-8")
     monkeypatch.setattr(upgrades, "__file__", str(folder.with_name("upgrade.py")))
 
 
@@ -88,7 +88,7 @@ async def test_a_database_of_0002_comes_with_all_it_holds_and_can_keep_a_record(
 
     assert record is not None
     assert [each.job_id for each in record.instances] == ["/ann/hero"]
-    assert [each.what for each in audit] == ["seen"]
+    assert [(each.what, each.why, each.digest, each.link) for each in audit] == [("seen", "", "", "")]
     assert [each.happening for each in entries] == [MilestoneReached(step=500)]
 
 
@@ -118,10 +118,10 @@ def test_a_copy_is_put_aside_before_a_database_is_upgraded(
 
     copy = upgrade(file)
 
-    assert copy == file.with_name("hero.db.0003-20261129T030000Z.backup")
+    assert copy == file.with_name("hero.db.0004-20261129T030000Z.backup")
     assert ask(copy, "SELECT run_id FROM runs") == [(RUN,)]
-    assert ask(copy, "SELECT version_num FROM alembic_version") == [("0003",)]
-    assert ask(file, "SELECT version_num FROM alembic_version") == [("0004",)]
+    assert ask(copy, "SELECT version_num FROM alembic_version") == [("0004",)]
+    assert ask(file, "SELECT version_num FROM alembic_version") == [("0005",)]
     assert ask(file, "SELECT run_id FROM runs") == [(RUN,)]
     assert not list(tmp_path.glob("*.partial"))
 
@@ -134,7 +134,7 @@ def test_a_migration_that_fails_leaves_the_database_as_it_was(
     with pytest.raises(StoreError, match="no such table: nowhere"):
         upgrade(file)
 
-    assert ask(file, "SELECT version_num FROM alembic_version") == [("0003",)]
+    assert ask(file, "SELECT version_num FROM alembic_version") == [("0004",)]
     assert ask(file, "SELECT name FROM sqlite_master WHERE name = 'notes'") == []
 
 
@@ -142,7 +142,7 @@ async def test_a_database_of_a_newer_hero_is_refused_and_left_alone(file: Path) 
     with closing(sqlite3.connect(file)) as connection, connection:
         connection.execute("UPDATE alembic_version SET version_num = '0099'")
 
-    with pytest.raises(ConfigurationError, match=r"was written by a newer Hero .*0099.* knows up to 0003"):
+    with pytest.raises(ConfigurationError, match=r"was written by a newer Hero .*0099.* knows up to 0004"):
         await Store.open(f"sqlite:///{file}", FakeClock(), Redactor())
 
     assert ask(file, "SELECT version_num FROM alembic_version") == [("0099",)]
