@@ -23,6 +23,7 @@ from bot.actions.stopping import StopPreparer, StopSteps
 from bot.alarm import Alarm
 from bot.channels.console import ConsoleChannel
 from bot.channels.github.channel import GitHubChannel
+from bot.channels.pager.channel import PagerChannel
 from bot.channels.ports import Channel
 from bot.channels.slack.channel import SlackChannel
 from bot.clock import Clock
@@ -42,6 +43,7 @@ from bot.model.value import RunId
 from bot.planning import PlanPreparer
 from bot.preparing import Preparer, reachable_people
 from bot.redaction import Redactor
+from bot.render.issue_template import facts_of
 from bot.run_contracts import contracts_of
 from bot.scheduler import Scheduler, pause_until_next
 from bot.settings import BotSettings, Settings
@@ -455,6 +457,7 @@ def _channels(
             clock,
             people=settings.persons,
             issues=lambda run_id: named(run_id, "github_issue"),
+            facts=lambda run_id: _issue_facts(contracts, run_id),
             timezone=zone,
         )
         channels[ChannelName.GITHUB] = github
@@ -463,7 +466,28 @@ def _channels(
         channels[ChannelName.CONSOLE] = ConsoleChannel(
             store, clock, console=console or Console(soft_wrap=True), timezone=zone
         )
+    channels |= _one_way(settings, clock)
     return channels, routes
+
+
+def _one_way(settings: Settings, clock: Clock) -> dict[ChannelName, Channel]:
+    """Return the channels in which nobody answers; a conversation is held elsewhere, whatever of these there is."""
+    channels: dict[ChannelName, Channel] = {}
+    if settings.email.host is not None:
+        # Its library is loaded only where mail is sent.
+        from bot.channels.email.channel import EmailChannel  # noqa: PLC0415 - see above
+
+        channels[ChannelName.EMAIL] = EmailChannel(
+            settings.email, clock, people=settings.persons, timezone=settings.bot.timezone
+        )
+    if settings.pager.address is not None:
+        channels[ChannelName.PAGER] = PagerChannel(settings.pager, clock)
+    return channels
+
+
+def _issue_facts(contracts: Contracts, run_id: RunId) -> dict[str, str]:
+    contract = contracts.load(run_id)
+    return {} if isinstance(contract, BadContract) else facts_of(contract)
 
 
 def _iris(settings: Settings, clock: Clock, stack: AsyncExitStack) -> IrisOrchestrator | None:

@@ -48,7 +48,8 @@ def decide_time_passed(record: Record, context: Context, at: datetime, *, since:
         told.append(_routine_status(context, record, at))
     incidents = (*incident.incidents, *ladder.incidents)
     if not told:
-        return incident.model_copy(update={"incidents": incidents})
+        run = ladder.run if ladder.run != record.run else None
+        return Decision(run=run, requests=ladder.requests, incidents=incidents, audit=ladder.audit)
     audit = tuple(
         AuditEntry(at=at, run_id=record.run_id, who="hero", what=f"request_{r.state}", detail=r.name)
         for r in requests
