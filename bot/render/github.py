@@ -98,27 +98,13 @@ def news_alone(run_id: RunId, news: tuple[str, ...], *, key: str) -> str:
     return f"**{_sentence(run_id, 200)}: news**{_news(news)}\n\n{delivery_marker(key)}"
 
 
-def issue_title(run_id: RunId) -> str:
-    return clean(f"Hero run: {run_id}", TITLE_LIMIT)
-
-
-def issue_body(run_id: RunId) -> str:
-    """Return what an issue says that Hero opens for a run."""
-    return (
-        f"Hero looks after the training run {_code(run_id)} and reports here: one comment is its live status and is "
-        "edited in place, and each material event gets a comment of its own.\n\n"
-        "A request is answered by a comment of its DRI with one line that is exactly `approve R7` or "
-        "`deny R7 because …`, with the number that stands in the request. `/hero help` lists what else can be asked."
-        f"\n\n{run_marker(run_id)}"
-    )
-
-
 def delivery_marker(key: str) -> str:
     """Return the hidden comment by which a delivery is found again; one key's marker is no part of another's."""
     return f"{MARKER_START}delivery={coded(key)} -->"
 
 
 def run_marker(run_id: RunId) -> str:
+    """Return what an issue's own text ends with; the newest one with it is where the run is now."""
     return f"{MARKER_START}run={coded(run_id)} -->"
 
 

@@ -5,7 +5,7 @@ Start here; ``client`` asks GitHub, ``posting`` makes posts once, ``inbound`` re
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 
 import structlog
@@ -14,16 +14,18 @@ from starlette.routing import Route
 from bot.channels.github.account import OwnAccount
 from bot.channels.github.client import GitHubClient
 from bot.channels.github.doctor import Finding, examine
-from bot.channels.github.errors import BadTokenError, LimitedError, MovedError, SettlingError
+from bot.channels.github.errors import BadTokenError, DeniedError, LimitedError, MovedError, SettlingError
 from bot.channels.github.inbound import Listener
 from bot.channels.github.outcomes import outcome_of, say_trouble
 from bot.channels.github.pins import Pins
 from bot.channels.github.posting import Poster
-from bot.channels.github.records import Records
+from bot.channels.github.records import THREAD, Records
 from bot.channels.github.standing import ask_standing
-from bot.channels.github.telling import THREAD, Teller
+from bot.channels.github.successors import Successors, says_full
+from bot.channels.github.telling import Teller
 from bot.channels.github.trouble import Trouble
 from bot.channels.github.webhook import Webhook
+from bot.channels.github.words import load_template
 from bot.channels.ports import Ledger, Receive
 from bot.clock import Clock
 from bot.errors import LeaseLostError, ServiceError, StoreError
@@ -31,6 +33,7 @@ from bot.model.delivery import ChannelName, Delivery, Later, Never, Posted, Send
 from bot.model.person import Actor, Person, Standing
 from bot.model.reading import Reading
 from bot.model.value import RunId
+from bot.render.issue_template import fill_template
 from bot.settings import GitHubSettings
 
 log = structlog.get_logger()
@@ -52,7 +55,7 @@ class GitHubChannel:
         people: tuple[Person, ...],
         issues: Callable[[RunId], int | None],
         timezone: str = "UTC",
-        labels: tuple[str, ...] = (),
+        facts: Callable[[RunId], Mapping[str, str]] = lambda _: {},
         pacing: timedelta = timedelta(seconds=1),
     ) -> None:
         """Make it; nothing is asked of GitHub yet.
@@ -64,20 +67,30 @@ class GitHubChannel:
             people: whom updates may name.
             issues: the issue that a run's contract names, None for one that Hero opens.
             timezone: in which people read times.
-            labels: for issues that Hero opens.
+            facts: what a run's contract says for the issue that Hero opens.
             pacing: between two writes; GitHub asks for a second.
+
+        Raises:
+            ConfigurationError: the template for issues cannot be used.
         """
         self._settings = settings
         self._ledger = ledger
         self._clock = clock
         logins = {person.name: person.github for person in people if person.github}
         self._issues = issues
-        self._labels = labels
         self._client = GitHubClient(settings, clock, pacing=pacing)
         self._records = Records(ledger)
         self._pins = Pins(self._client, ledger, people)
         self._own = OwnAccount(self._client, self._records)
-        self._poster = Poster(self._client, self._records, self._own, clock)
+        template = load_template(settings.issue_template)
+        self._poster = Poster(
+            self._client,
+            self._records,
+            self._own,
+            clock,
+            words=lambda run_id: fill_template(template, run_id, facts(run_id)),
+        )
+        self._successors = Successors(self._client, ledger, self._records, self._poster, clock)
         self._trouble = Trouble(clock)
         known = frozenset(login.casefold() for login in logins.values())
         self._listener = Listener(
@@ -125,7 +138,8 @@ class GitHubChannel:
                 if isinstance(found, Never):
                     return found
                 issue = found
-                outcome = await self._teller.tell(delivery, issue)
+                outcome = await self._tell(delivery, issue)
+                await self._roll_over(delivery, issue)
         except ServiceError as error:
             return await self._failed(error, issue)
         except StoreError:
@@ -136,6 +150,36 @@ class GitHubChannel:
         self._trouble.end("writing")
         self._trouble.end(f"issue {issue}")
         return outcome
+
+    async def _tell(self, delivery: Delivery, issue: int) -> SendOutcome:
+        """Tell it there, or on the issue that follows when that one is full."""
+        run_id = await self._successors.run_of(issue) if delivery.target.conversation else delivery.run_id
+        former = await self._successors.former(run_id) if run_id is not None else ()
+        try:
+            return await self._teller.tell(delivery, issue, former)
+        except DeniedError as error:
+            if run_id is None or not says_full(error):
+                raise
+        successor = await self._successors.open(run_id, issue)
+        return await self._teller.tell(delivery, await self._successors.current(run_id, successor), (*former, issue))
+
+    async def _roll_over(self, delivery: Delivery, issue: int) -> None:
+        """Open the successor of an issue that is nearly full; link forward. What fails is tried at the next send."""
+        run_id = delivery.run_id
+        if run_id is None or delivery.target.conversation:
+            return
+        concern = f"roll-over of issue {issue}"
+        try:
+            if issue in self._teller.full:
+                await self._successors.open(run_id, issue)
+                self._teller.full.discard(issue)
+            await self._successors.announce(run_id)
+        except ServiceError as error:
+            if not isinstance(error, SettlingError):
+                said = say_trouble(error, self._client.repository, None)
+                self._trouble.begin(concern, f"issue #{issue} is nearly full, and going on elsewhere failed: {said}")
+        else:
+            self._trouble.end(concern)
 
     async def identify(self, actor: Actor) -> Reading[Standing]:
         return await self._pins.judge(actor, await ask_standing(self._client, actor, self._clock))
@@ -196,11 +240,11 @@ class GitHubChannel:
             )
         named = self._issues(run_id)
         if named is not None:
-            return named
+            return await self._successors.current(run_id, named)
         known = await self._ledger.posted(ChannelName.GITHUB, run_id, THREAD)
         if known is not None and known.message_id.isdecimal():
-            return int(known.message_id)
-        opened = await self._poster.issue(run_id, self._labels)
+            return await self._successors.current(run_id, int(known.message_id))
+        opened = await self._poster.issue(run_id)
         await self._records.begin_reading(opened.number, opened.created_at)
         await self._ledger.save_posted(
             Posted(

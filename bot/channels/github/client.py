@@ -162,10 +162,10 @@ class GitHubClient:
             if (left := free_at - self._clock.monotonic()) > 0:
                 await self._clock.sleep(timedelta(seconds=left))
 
-    async def create_issue(self, title: str, body: str, labels: tuple[str, ...]) -> IssueSeen:
+    async def create_issue(self, title: str, body: str) -> IssueSeen:
         def ask(github: Github) -> IssueSeen:
             gate.enter()
-            made = self._repository(github).create_issue(title=title, body=body, labels=list(labels))
+            made = self._repository(github).create_issue(title=title, body=body)
             _refuse_lost(made.number)
             return IssueSeen.of(made)
 
@@ -228,18 +228,26 @@ class GitHubClient:
         gate = _Gate()
         return await self._write(ask, gate)
 
-    async def edit_comment(self, issue: int, comment_id: int, change: Callable[[str], str | None]) -> Comment | None:
-        """Change a comment's body; None when there is no such comment on that issue.
+    async def ask_issue(self, issue: int) -> IssueSeen:
+        """Return an issue as it is now."""
+        return await self._reader.call(
+            lambda github: IssueSeen.of(self._repository(github).get_issue(issue).complete())
+        )
+
+    async def edit_comment(
+        self, issues: frozenset[int], comment_id: int, change: Callable[[str], str | None]
+    ) -> Comment | None:
+        """Change a comment's body; None when there is no such comment on one of those issues.
 
         Args:
-            issue: where it must stand; a run's contract may have named another since.
+            issues: where it must stand; a run's contract may have named another since.
             comment_id: which.
             change: from the body as it is to the one that it shall have; None leaves it alone.
         """
 
         def ask(github: Github) -> Comment | None:
             comment = self._comment(github, comment_id)
-            if comment.issue_url.rpartition("/")[2] != str(issue):
+            if int(comment.issue_url.rpartition("/")[2]) not in issues:
                 return None
             before = comment.body
             after = change(before)

@@ -8,8 +8,8 @@ import structlog
 from bot.channels.github.body import RECORD, Bodies
 from bot.channels.github.client import GitHubClient
 from bot.channels.github.posting import Poster
-from bot.channels.github.records import Day, News, Posting, Records, Reply
-from bot.channels.github.seen import IssueSeen
+from bot.channels.github.records import THREAD, Day, News, Posting, Records, Reply
+from bot.channels.github.successors import FULL_AT
 from bot.channels.github.trouble import Trouble
 from bot.channels.ports import Ledger
 from bot.clock import Clock
@@ -21,9 +21,7 @@ from bot.render.github import github_body, is_same_text, news_alone, news_line, 
 
 log = structlog.get_logger()
 
-THREAD, LIVE = "thread", "live"
-FULL_SOON = 2_000
-"""Comments on one issue from which on a successor is asked for; at 2,500 GitHub takes no more (R14)."""
+LIVE = "live"
 POLITE_EVERY = timedelta(hours=1)
 _REQUESTS = frozenset({UpdateKind.REQUEST_ASKED, UpdateKind.REQUEST_REMINDER, UpdateKind.REQUEST_ANSWERED})
 
@@ -70,9 +68,16 @@ class Teller:
         self._login_of = login_of
         self._timezone = timezone
         self._bodies = Bodies(client, ledger, records, trouble)
+        self.full: set[int] = set()
+        """The issues that were seen to have nearly as many comments as GitHub takes."""
 
-    async def tell(self, delivery: Delivery, issue: int) -> SendOutcome:
+    async def tell(self, delivery: Delivery, issue: int, former: tuple[int, ...] = ()) -> SendOutcome:
         """Tell it, or find that it was told.
+
+        Args:
+            delivery: what to tell.
+            issue: where.
+            former: the run's full issues, where what was posted there is still edited; the live status moves on.
 
         Raises:
             ServiceError: GitHub did not take it, or did not say so.
@@ -97,29 +102,40 @@ class Teller:
         )
         vanished: int | None = None
         if known is not None and known.message_id.isdecimal():
+            there = frozenset({issue} if slot == LIVE else {issue, *former})
             edited = await self._client.edit_comment(
-                issue, int(known.message_id), lambda now: None if is_same_text(now, body) else body
+                there, int(known.message_id), lambda now: None if is_same_text(now, body) else body
             )
             if edited is not None:
                 return Sent(message_id=str(edited.id), link=edited.link)
             vanished = int(known.message_id)
         if slot != LIVE and not is_urgent(update) and self._is_used_up(day):
             return await self._tell_in_live_status(delivery, issue, day)
-        posting = await self._post(delivery, issue, body, day, vanished=vanished)
+        posting = await self._post(delivery, issue, body, day, vanished=vanished, former=former)
         if delivery.run_id is not None and slot:
             await self._remember(delivery.run_id, slot, posting)
         return Sent(message_id=str(posting.number), link=posting.link)
 
     async def _post(
-        self, delivery: Delivery, issue: int, body: str, day: Day, *, vanished: int | None = None
+        self,
+        delivery: Delivery,
+        issue: int,
+        body: str,
+        day: Day,
+        *,
+        vanished: int | None = None,
+        former: tuple[int, ...] = (),
     ) -> Posting:
         """Post a comment of its own, count it, and read the issue from there on."""
         since = (delivery.first_intent_at or delivery.created_at) if delivery.attempt else None
-        posting, seen = await self._poster.comment(issue, body, key=delivery.key, since=since, vanished=vanished)
+        posting, seen = await self._poster.comment(
+            issue, body, key=delivery.key, since=since, vanished=vanished, former=former
+        )
         if seen is not None:
             posted_at = (*day.posted_at, self._clock.now())
             await self._records.save_day(issue, day.model_copy(update={"posted_at": posted_at}))
-            self._warn_of_full(seen)
+            if seen.comments + 1 >= FULL_AT:
+                self.full.add(issue)
         run_id = delivery.run_id
         if run_id is not None and not delivery.target.conversation:
             thread = await self._ledger.posted(ChannelName.GITHUB, run_id, THREAD)
@@ -154,7 +170,9 @@ class Teller:
         known = await self._ledger.posted(ChannelName.GITHUB, run_id, LIVE)
         vanished = int(known.message_id) if known is not None and known.message_id.isdecimal() else None
         if vanished is not None:
-            edited = await self._client.edit_comment(issue, vanished, lambda now: with_news(now, day.lines))
+            edited = await self._client.edit_comment(
+                frozenset({issue}), vanished, lambda now: with_news(now, day.lines)
+            )
             if edited is not None:
                 return Sent(message_id=str(edited.id), link=edited.link)
         body = news_alone(run_id, day.lines, key=delivery.key)
@@ -190,17 +208,6 @@ class Teller:
 
     def _is_used_up(self, day: Day) -> bool:
         return len(day.posted_at) >= self._most
-
-    def _warn_of_full(self, seen: IssueSeen) -> None:
-        concern = f"size of issue {seen.number}"
-        if seen.comments < FULL_SOON:
-            self._trouble.end(concern)
-            return
-        self._trouble.begin(
-            concern,
-            f"issue #{seen.number} has {seen.comments} comments and takes no more at 2,500: open a successor and name "
-            "it as channels.github_issue in the run's contract",
-        )
 
 
 def is_urgent(update: Update) -> bool:

@@ -14,18 +14,16 @@ from bot.model.value import PersonName, RunId
 from bot.model.verdict import Severity
 from bot.render.github import (
     BODY_LIMIT,
-    TITLE_LIMIT,
     delivery_marker,
     github_body,
     is_same_text,
-    issue_body,
-    issue_title,
     news_alone,
     news_line,
     private_body,
     run_marker,
     with_news,
 )
+from bot.render.issue_template import OWN_TEMPLATE, fill_template, forward_body
 from tests.fakes.github_mistakes import MENTION, NOT_RENDERED
 
 AT = datetime(2026, 11, 29, 3, 0, tzinfo=UTC)
@@ -127,7 +125,8 @@ def test_what_hero_writes_besides_updates_reads_as_its_golden_file(golden: Calla
     milestone, stranger = example(UpdateKind.MILESTONE), example(UpdateKind.ANSWER, headline="only dana decides that")
     news = (news_line(milestone, key="k1", timezone="UTC"), news_line(milestone, key="k2", timezone="UTC"))
 
-    golden("github/issue.md", f"{issue_title(RUN)}\n\n{issue_body(RUN)}\n")
+    golden("github/issue.md", "\n\n".join(fill_template(OWN_TEMPLATE, RUN, {})) + "\n")
+    golden("github/forward.md", forward_body(13, "https://github.example/acme/training/issues/13", key="k5") + "\n")
     golden("github/private.md", private_body(stranger, key="k3", login="mallory") + "\n")
     golden("github/live_with_news.md", shown(example(UpdateKind.LIVE_STATUS), news=news) + "\n")
     golden("github/news_alone.md", news_alone(RUN, news, key="k4") + "\n")
@@ -248,4 +247,3 @@ def test_markers_hold_any_key_and_one_is_no_part_of_another(one: str, other: str
     assert (first == second) == (one == other)
     assert one == other or first not in second
     assert run_marker(RunId(one)) != first
-    assert len(issue_title(RunId(one * 3))) <= TITLE_LIMIT
