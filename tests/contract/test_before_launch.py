@@ -252,6 +252,21 @@ async def test_the_owners_command_gets_none_of_heros_own_secrets(
     assert found.steps == 1
 
 
+def names(directory: Path) -> list[str]:
+    return sorted(path.name for path in directory.iterdir())
+
+
+async def test_a_python_command_leaves_nothing_in_the_checkout(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text("STEPS = 12000\n")
+
+    found = await told(
+        promised(tmp_path, final_step_command=[sys.executable, "-c", "import model; print(model.STEPS)"])
+    )
+
+    assert isinstance(found, StepCount)
+    assert names(tmp_path) == ["model.py"]
+
+
 @pytest.mark.parametrize(
     ("command", "steps", "keys"),
     [

@@ -1,5 +1,7 @@
 """What is read before a launch, from real repositories, a real database and real contracts."""
 
+import json
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import timedelta
 from pathlib import Path
@@ -11,6 +13,7 @@ from bot.actions.local import LocalLauncher
 from bot.clock import SystemClock
 from bot.contracts import Contracts
 from bot.model.contract import Contract
+from bot.model.drift import shape_of
 from bot.model.preflight import LaunchRules, Preparation, Weight
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.record import Decision, Record
@@ -20,10 +23,14 @@ from bot.model.value import JobId, PersonName, RunId
 from bot.preparing import Preparer
 from bot.redaction import Redactor
 from bot.settings import GitSettings
+from bot.sources.config.before_launch import BeforeLaunch
 from bot.sources.git.source import GitSource
 from bot.store.store import Store
+from checks.preflight.drift import DRIFT
+from checks.preflight.finalstep import FINAL_STEP
 from checks.preflight.identity import IDENTITY
 from checks.preflight.trajectory import TRAJECTORY
+from tests.fakes.launched import config
 from tests.fakes.preparations import report, weights
 from tests.fakes.repositories import Origin, Repository
 from tests.fakes.snapshots import AT, contract, instance, snapshot
@@ -205,3 +212,39 @@ async def test_the_report_holds_no_secret(tmp_path: Path) -> None:
     assert "hunter2secret" not in found.model_dump_json()
     assert "t0ps3cret" not in found.model_dump_json()
     assert found.of(Weight.BLOCKS)
+
+
+def before_launch() -> BeforeLaunch:
+    return BeforeLaunch(CLOCK, Redactor(), recorded=None, deadline=timedelta(seconds=60))
+
+
+async def test_a_relaunch_is_held_against_the_newest_launch_whose_configuration_is_on_record(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text(json.dumps({"trainer": {"num_train_steps": 10_000, "seed": 7}}))
+    launches = tuple(
+        instance().model_copy(update={"number": number, "launched": shape})
+        for number, shape in enumerate([shape_of(config()), None])
+    )
+    promised = local(tmp_path, config={"launch": "run.json"})
+    made = preparer(tmp_path, config=before_launch())
+    record = Record(run=Run(run_id=MINE), instances=launches)
+
+    found = await made.prepare(promised, record, snapshot(jobs=(), launch=launches[-1]))
+    agreed = promised.model_copy(update={"config": promised.config.model_copy(update={"intended": ("trainer.seed",)})})
+    named = await made.judge(agreed, record, snapshot(jobs=(), launch=launches[-1]))
+
+    assert weights(DRIFT, found) == [Weight.BLOCKS]
+    assert weights(FINAL_STEP, found) == []
+    assert "seed (trainer.seed): 0 → 7" in report(DRIFT, found).findings[0].message
+    assert named.changes == ("[config] as intended: seed (trainer.seed): 0 → 7",)
+
+
+async def test_a_command_that_outlives_the_deadline_of_a_part_is_unknown_and_costs_no_other(tmp_path: Path) -> None:
+    hangs = [sys.executable, "-c", "import time; time.sleep(600)"]
+    made = preparer(tmp_path, config=before_launch(), deadline=timedelta(seconds=2))
+
+    found = await prepared(made, local(tmp_path, config={"final_step_command": hangs}))
+
+    assert isinstance(found.steps, Unknown)
+    assert found.steps.reason is Gap.TIMEOUT
+    assert isinstance(found.coming, Known)
+    assert weights(FINAL_STEP, found) == [Weight.UNKNOWN]

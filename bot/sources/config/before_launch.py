@@ -172,7 +172,8 @@ class BeforeLaunch:
             ServiceError: it could not be started, failed, hung, or printed something else.
         """
         argv = contract.config.final_step_command
-        environment = child_environment(contract.environment)
+        # Python alone would write into the checkout whose changes are looked at meanwhile.
+        environment = child_environment({"PYTHONDONTWRITEBYTECODE": "1", **contract.environment})
         quiet = _quiet(self._redactor, argv, environment)
         what = f"[config] final_step_command ({quiet(PurePosixPath(argv[0]).name)})"
         try:
