@@ -44,7 +44,6 @@ from bot.planning import PlanPreparer
 from bot.preparing import Preparer, reachable_people
 from bot.redaction import Redactor
 from bot.render.issue_template import facts_of
-from bot.render.issue_template import facts_of
 from bot.run_contracts import contracts_of
 from bot.scheduler import Scheduler, pause_until_next
 from bot.settings import BotSettings, Settings
@@ -484,11 +483,6 @@ def _one_way(settings: Settings, clock: Clock) -> dict[ChannelName, Channel]:
     if settings.pager.address is not None:
         channels[ChannelName.PAGER] = PagerChannel(settings.pager, clock)
     return channels
-
-
-def _issue_facts(contracts: Contracts, run_id: RunId) -> dict[str, str]:
-    contract = contracts.load(run_id)
-    return {} if isinstance(contract, BadContract) else facts_of(contract)
 
 
 def _issue_facts(contracts: Contracts, run_id: RunId) -> dict[str, str]:
