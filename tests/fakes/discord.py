@@ -203,7 +203,14 @@ class FakeDiscord:
     async def _application(self, *_: Any) -> web.Response:
         flags = _CONTENT_FLAG if self.world.reads_content else 0
         owner = self.world.me.as_json()
-        given: Json = {"id": APPLICATION, "name": "hero", "icon": None, "description": "", "rpc_origins": [], "flags": flags}
+        given: Json = {
+            "id": APPLICATION,
+            "name": "hero",
+            "icon": None,
+            "description": "",
+            "rpc_origins": [],
+            "flags": flags,
+        }
         given |= {"bot_public": False, "bot_require_code_grant": False, "owner": owner, "team": None, "summary": ""}
         return _json(given | {"verify_key": "", "bot": owner})
 

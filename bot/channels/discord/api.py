@@ -220,7 +220,7 @@ def _pause(seconds: float) -> timedelta:
 
 def _quiet_client() -> discord.Client:
     """A client for calls alone; it never connects to the gateway."""
-    client = discord.Client(intents=discord.Intents.none(), allowed_mentions=discord.AllowedMentions.none())
+    client = discord.Client(intents=discord.Intents(guilds=True), allowed_mentions=discord.AllowedMentions.none())
     client.http.max_ratelimit_timeout = _PATIENCE_S
     return client
 

@@ -22,7 +22,7 @@ from bot.channels.discord.link import Link
 from bot.channels.discord.outcomes import GONE, UNREACHED, fix_for, outcome_of
 from bot.channels.discord.posts import Posts, Ref
 from bot.channels.discord.registering import keep_registered
-from bot.channels.discord.threads import LIVE, Threads
+from bot.channels.discord.threads import LIVE, Threads, root_mark
 from bot.channels.discord.troubles import Troubles
 from bot.channels.ports import Ledger, Receive
 from bot.clock import Clock
@@ -192,7 +192,8 @@ class DiscordChannel:
         if known is None:
             return None
         try:
-            mark = mark_of(known.message_id)  # the same at every edit, so that one which changes nothing is not sent
+            # The same at every edit, so that one which changes nothing is not sent.
+            mark = root_mark(known.run_id) if known.slot == LIVE else mark_of(known.message_id)
             await self._posts.edit(Ref.parse(known.message_id), self._render(delivery.update, mark))
         except CallError as error:
             if error.code not in GONE:

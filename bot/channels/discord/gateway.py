@@ -94,16 +94,21 @@ class Gateway:
             CallError: it ended otherwise than by closing.
         """
         ears = self._ears(self.reads_content)
+        failure: CallError | None = None
         try:
             async with asyncio.TaskGroup() as group:
                 watching = group.create_task(self._watch(ears), name="discord-watch")
                 try:
                     await self._listen(ears)
+                except CallError as error:  # not out of the group, which would wrap it
+                    failure = error
                 finally:
                     watching.cancel()
         finally:
             self._link.closed()
             await ears.close()
+        if failure is not None:
+            raise failure
 
     async def _listen(self, ears: Ears) -> None:
         try:

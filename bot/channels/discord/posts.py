@@ -51,17 +51,23 @@ class Posts:
         self._on_spoken = on_spoken
         self._shown: dict[str, str] = {}
 
-    async def post(self, channel: int, message: DiscordMessage, mark: str) -> Ref:
-        """Say something new in a channel or thread; an archived thread opens by it."""
+    async def post(self, channel: int, message: DiscordMessage, nonce: str) -> Ref:
+        """Say something new in a channel or thread; an archived thread opens by it.
+
+        Discord may answer with what was said under this nonce before; that is made to say the present words.
+        """
 
         async def once(content: DiscordMessage) -> discord.Message:
             return await self._api.ask(
-                lambda client: client.get_partial_messageable(channel).send(nonce=mark, **arguments(content))
+                lambda client: client.get_partial_messageable(channel).send(nonce=nonce, **arguments(content))
             )
 
         sent = await in_some_form(message, once)
         self._on_spoken()
         ref = Ref(channel=sent.channel.id, message=sent.id)
+        if sent.content not in {message.content, message.plain.content if message.plain else ""}:
+            await self.edit(ref, message)
+            return ref
         self._remember(ref, message)
         await self._see_that_embeds_arrived(ref, sent, message)
         return ref
@@ -103,15 +109,15 @@ class Posts:
         direct = await self._api.ask(lambda _client: person.create_dm())
         return await self.post(direct.id, message, mark)
 
-    async def find(self, channel: int, since: datetime, mark: str) -> Ref | None:
-        """Look for Hero's own message with this mark among the newest ones."""
+    async def find(self, channel: int, since: datetime, mark: str, *, but: frozenset[str] = frozenset()) -> Ref | None:
+        """Look for Hero's own message with this mark among the newest ones; ``but`` are ids that are not meant."""
         me = await self._api.me()
         after = discord.Object(snowflake_at(since - _CLOCKS_DIFFER))
 
         async def look(client: discord.Client) -> int | None:
             place = client.get_partial_messageable(channel)
             async for message in place.history(limit=_LOOK_BACK, after=after, oldest_first=False):
-                if message.author.id == me.user_id and bears(message, mark):
+                if message.author.id == me.user_id and bears(message, mark) and str(message.id) not in but:
                     return message.id
             return None
 

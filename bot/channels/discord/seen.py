@@ -39,7 +39,7 @@ def interacted(interaction: discord.Interaction) -> Interaction | None:
         "user_name": interaction.user.name,
     }
     if interaction.type is discord.InteractionType.application_command and data.get("name") == COMMAND:
-        return Interaction(text=option_of(data), **common)
+        return Interaction(text=option_of(data).strip(), **common)
     if interaction.type is discord.InteractionType.component and interaction.message is not None:
         message = interaction.message
         pressed = str(data.get("custom_id") or "")
@@ -50,4 +50,4 @@ def interacted(interaction: discord.Interaction) -> Interaction | None:
 def option_of(data: Any) -> str:
     """The text of the one option, as far as it was typed."""
     given = {str(option.get("name")): option.get("value") for option in data.get("options") or ()}
-    return str(given.get(OPTION) or "").strip()
+    return str(given.get(OPTION) or "")

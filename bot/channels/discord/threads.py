@@ -36,6 +36,11 @@ _WEEK_MIN: Final = 10_080
 _SHUT = frozenset({ARCHIVED, LOCKED, NO_ACCESS, NO_PERMISSION})
 
 
+def root_mark(run_id: RunId) -> str:
+    """The mark of the message that a run's thread hangs on, whatever else it shows."""
+    return mark_of(f"thread of {run_id}")
+
+
 class Threads:
     """Where each run's conversation is. All methods raise CallError."""
 
@@ -94,13 +99,14 @@ class Threads:
             if known is not None:
                 return known, False
             before = await self._ledger.posted(ChannelName.DISCORD, run_id, THREAD)
-            mark = mark_of(f"thread of {run_id} after {before.message_id if before else 'none'}")
+            mark = root_mark(run_id)
             home = await self._api.home()
-            ref = await self._posts.find(home.id, self._clock.now() - _LOOK_BACK, mark)
+            ref = await self._posts.find(home.id, self._clock.now() - _LOOK_BACK, mark, but=frozenset(self._gone))
             is_shown = ref is None and shown is not None
             if ref is None:
                 content = shown(mark) if shown is not None else render_thread_root(run_id, mark)
-                ref = await self._posts.post(home.id, content, mark)
+                nonce = mark_of(f"thread of {run_id} after {before.message_id if before else 'none'}")
+                ref = await self._posts.post(home.id, content, nonce)
             await self._start(home, ref, run_id)
             await self._save(run_id, LIVE, str(ref))
             made = await self._save(run_id, THREAD, str(ref.message))
