@@ -22,11 +22,11 @@ from bot.model.value import RunId
 from bot.render.words import say_time
 from bot.store.transaction import Transaction
 from handlers.blocked import decide_blocked
-from handlers.command import answer_command, changes_something
-from handlers.commands.question import Question
+from handlers.command import answer_command, changes_something, shows_past
+from handlers.commands.question import Past, Question
 from handlers.context import Context
-from handlers.escalation import attended, runs_meant
 from handlers.reply import awaits_its_request, decide_pressed, decide_said, decide_unsaid
+from handlers.signs import attended, runs_meant
 from handlers.terminal import NotMeant, named_request, say_instead, which_run
 
 log = structlog.get_logger()
