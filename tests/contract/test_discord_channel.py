@@ -3,188 +3,30 @@
 Hero's own time runs five times as fast as the wall's; the library's does not.
 """
 
-import asyncio
-import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import AsyncIterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from pydantic import SecretStr
 
-from bot.channels.discord.channel import DiscordChannel
-from bot.channels.discord.completing import Names
-from bot.model.delivery import ChannelName, Delivery, Later, Sent, Target
-from bot.model.event import Commanded, Inbound, Pressed, Said, Unsaid
-from bot.model.person import Actor, Person, Platform
+from bot.model.delivery import ChannelName, Later, Sent
+from bot.model.event import Commanded, Pressed, Said, Unsaid
+from bot.model.person import Actor, Platform
 from bot.model.reading import Gap, Known, Unknown
-from bot.model.run import RunState
-from bot.model.update import Choice, Standing, Update, UpdateKind
-from bot.model.value import PersonName, RunId
-from bot.settings import DiscordSettings
-from handlers.command import COMMANDS
-from tests.fakes.discord import FakeDiscord
+from bot.model.update import UpdateKind
+from bot.model.value import PersonName
+from tests.fakes.discord_desk import DANA, GUEST, ROBOT, RUN, STRANGER, Desk, a_desk
 from tests.fakes.discord_faults import Answers, Limited, Lost, Page, Stalls
 from tests.fakes.discord_world import GUILD, HOME, ME, Post
-from tests.fakes.ledger import FakeLedger
 
-RUN = RunId("hero-12d8")
-DANA = "300000000000000001"
-GUEST = "300000000000000002"
-ROBOT = "300000000000000003"
-STRANGER = "300000000000000004"
-SPEED = 5.0
 POST = r"POST /channels/\d+/messages"
-
-
-class SwiftClock:
-    """Time that runs faster than the wall's."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._at = time.time()
-
-    def monotonic(self) -> float:
-        return (time.monotonic() - self._began) * SPEED
-
-    def timestamp(self) -> float:
-        return self._at + self.monotonic()
-
-    def now(self) -> datetime:
-        return datetime.fromtimestamp(self.timestamp(), UTC)
-
-    async def sleep(self, delay: timedelta) -> None:
-        await asyncio.sleep(max(0.0, delay.total_seconds() / SPEED))
-
-
-class Received:
-    """Hero's inbox: one copy of each event, kept over restarts."""
-
-    def __init__(self) -> None:
-        self.events: dict[str, Inbound] = {}
-        self.copies = 0
-        self.is_full = False
-
-    async def receive(self, source: str, event_id: str, payload: Inbound) -> bool:
-        assert source == "discord"
-        if self.is_full:
-            raise OSError("no space left on device")
-        self.copies += 1
-        is_new = event_id not in self.events
-        self.events.setdefault(event_id, payload)
-        return is_new
-
-    def texts(self) -> list[str]:
-        return [payload.text for payload in self.events.values() if isinstance(payload, Said)]
-
-    def of(self, kind: type[Inbound]) -> list[Any]:
-        return [payload for payload in self.events.values() if isinstance(payload, kind)]
-
-
-class Desk:
-    """One Hero before one Discord: what a test needs at hand."""
-
-    def __init__(self, discord: FakeDiscord, clock: SwiftClock) -> None:
-        self.discord = discord
-        self.world = discord.world
-        self.gateway = discord.gateway
-        self.clock = clock
-        self.ledger = FakeLedger()
-        self.inbox = Received()
-        self.open: list[DiscordChannel] = []
-        self._numbers = 0
-
-    def channel(self, *, thread: str | None = None, **settings: Any) -> DiscordChannel:
-        given: dict[str, Any] = {"deadline": timedelta(seconds=5), "catch_up": timedelta(minutes=5), "channel": HOME}
-        given |= {"quiet_limit": timedelta(seconds=60), "guild": GUILD, "token": SecretStr(self.discord.token)}
-
-        async def names() -> Names:
-            return Names(commands=tuple(COMMANDS), runs=(RUN, "other-run"), requests=("R7",))
-
-        made = DiscordChannel(
-            DiscordSettings(api_base=self.discord.api_base, **(given | settings)),
-            self.ledger,
-            self.clock,
-            people=(Person(name=PersonName("dana"), discord=DANA),),
-            threads=lambda _run: thread,
-            is_command=COMMANDS.__contains__,
-            names=names,
-        )
-        self.open.append(made)
-        return made
-
-    def delivery(self, headline: str = "running", slot: str = "", **how: Any) -> Delivery:
-        self._numbers += 1
-        target = Target(
-            slot=slot, **{key: how.pop(key) for key in ("private_to", "conversation", "thread") if key in how}
-        )
-        attempt, run_id = how.pop("attempt", 0), how.pop("run_id", RUN)
-        update = Update(
-            kind=how.pop("kind", UpdateKind.LIVE_STATUS if slot == "live" else UpdateKind.ROUTINE_STATUS),
-            run_id=run_id,
-            at=self.clock.now(),
-            headline=headline,
-            standing=Standing(state=RunState.RUNNING, step=10, final_step=100),
-            **how,
-        )
-        return Delivery(
-            number=self._numbers,
-            key=f"key-{self._numbers}",
-            channel=ChannelName.DISCORD,
-            run_id=run_id,
-            target=target,
-            update=update,
-            created_at=self.clock.now(),
-            attempt=attempt,
-            first_intent_at=self.clock.now(),
-        )
-
-    def again(self, delivery: Delivery) -> Delivery:
-        return delivery.model_copy(update={"attempt": delivery.attempt + 1})
-
-    def asking(self, *, is_open: bool = True) -> Delivery:
-        choice = Choice(request="R7", is_open=is_open, outcome="" if is_open else "approved by dana")
-        kind = UpdateKind.REQUEST_ASKED if is_open else UpdateKind.REQUEST_ANSWERED
-        asked = PersonName("dana") if is_open else None
-        return self.delivery("asks", "request:7", kind=kind, asked=asked, choice=choice, plan=("run: hero",))
-
-    async def opened(self, channel: DiscordChannel) -> str:
-        """Open the run's thread; return its id."""
-        sent = await channel.send(self.delivery("Hero watches this run", "live"))
-        assert isinstance(sent, Sent)
-        return sent.message_id.partition(":")[2]
-
-    async def until(self, true: Callable[[], bool]) -> None:
-        async with asyncio.timeout(30):
-            while not true():
-                await self.clock.sleep(timedelta(milliseconds=50))
-
-    @asynccontextmanager
-    async def listening(self, channel: DiscordChannel) -> AsyncIterator[str]:
-        """Listen with an open thread for the run; gives the thread's id."""
-        thread = await self.opened(channel)
-        async with asyncio.TaskGroup() as group:
-            task = group.create_task(channel.run(self.inbox.receive))
-            await self.until(lambda: channel._link.is_up and bool(self.world.commands))
-            yield thread
-            task.cancel()
 
 
 @pytest.fixture
 async def desk() -> AsyncIterator[Desk]:
-    clock = SwiftClock()
-    async with FakeDiscord(wall=clock.timestamp) as discord:
-        discord.world.add_person(DANA)
-        discord.world.add_person(GUEST, "guest", flags=1 << 4)
-        discord.world.add_person(ROBOT, "dana", bot=True)
-        discord.world.add_person(STRANGER, "dana", member=False)
-        desk = Desk(discord, clock)
+    async with a_desk() as desk:
         yield desk
-        for channel in desk.open:
-            await channel.close()
-        assert discord.refused == []
-        assert all(post.pings <= {DANA} for post in discord.world.posts.values() if post.author.id == ME)
 
 
 # What leaves
@@ -507,7 +349,7 @@ async def test_a_copy_that_comes_after_its_deletion_counts_no_more(desk: Desk) -
     async with desk.listening(desk.channel()) as thread:
         post = await desk.discord.says(thread, DANA, "approve R7", told=False)
         await desk.discord.deletes(post)
-        await desk.discord._tell("MESSAGE_CREATE", post)
+        await desk.discord.tell("MESSAGE_CREATE", post)
         await desk.until(lambda: desk.inbox.copies == 3)
 
     assert desk.inbox.of(Said) == []
@@ -519,18 +361,18 @@ async def test_a_copy_that_comes_after_its_deletion_counts_no_more(desk: Desk) -
 async def test_a_dropped_connection_is_resumed_and_repeated_events_count_once(desk: Desk) -> None:
     """Field report R07."""
     desk.gateway.replays_all = True
-    async with desk.listening(channel := desk.channel()) as thread:
+    async with desk.listening(desk.channel()) as thread:
         await desk.discord.says(thread, DANA, "before")
         await desk.until(lambda: desk.inbox.texts() == ["before"])
-        for number, cut in enumerate((desk.gateway.drop, lambda: asyncio.ensure_future(desk.gateway.say(7)))):
-            cut()
-            await desk.until(lambda: not channel._link.is_up or desk.gateway.resumed > number)  # noqa: B023 - at once
-            await desk.discord.says(thread, DANA, f"meanwhile {number}")
-            await desk.until(lambda: desk.gateway.resumed == number + 1)  # noqa: B023 - as above
-            await desk.until(lambda: f"meanwhile {number}" in desk.inbox.texts())  # noqa: B023 - as above
+        desk.gateway.drop()
+        await desk.discord.says(thread, DANA, "meanwhile")
+        await desk.until(lambda: desk.gateway.resumed == 1 and "meanwhile" in desk.inbox.texts())
+        await desk.gateway.say(7)
+        await desk.discord.says(thread, DANA, "and again")
+        await desk.until(lambda: desk.gateway.resumed == 2 and "and again" in desk.inbox.texts())
         await desk.until(lambda: desk.inbox.copies > len(desk.inbox.events))
 
-    assert desk.inbox.texts() == ["before", "meanwhile 0", "meanwhile 1"]
+    assert desk.inbox.texts() == ["before", "meanwhile", "and again"]
     assert desk.gateway.identified == 1
     assert len(desk.world.commands) == 1
 
@@ -621,7 +463,7 @@ async def test_an_intent_taken_away_while_hero_runs_ends_in_a_session_without_it
 
 async def test_a_token_refused_by_the_gateway_is_told_and_tried_again(desk: Desk) -> None:
     async with desk.listening(channel := desk.channel()):
-        desk.gateway._token = "another"
+        desk.gateway.token = "another"
         desk.gateway.drop()
         desk.gateway.sessions.clear()
         await desk.until(lambda: "HERO_DISCORD__TOKEN" in channel.trouble)

@@ -81,14 +81,14 @@ class FakeDiscord:
         """Somebody writes; ``told`` False: no event tells of it."""
         post = self.world.add(channel, self.world.accounts[user], text, **how)
         if told:
-            await self._tell("MESSAGE_CREATE", post)
+            await self.tell("MESSAGE_CREATE", post)
         return post
 
     async def edits(self, post: Post, text: str | None = None) -> None:
         """Its author changes it; without a text it is Discord itself, for a link's preview."""
         if text is not None:
             post.content, post.edited_at = text, self.world.stamp()
-        await self._tell("MESSAGE_UPDATE", post)
+        await self.tell("MESSAGE_UPDATE", post)
 
     async def deletes(self, post: Post) -> None:
         self.world.posts.pop(post.id, None)
@@ -114,7 +114,8 @@ class FakeDiscord:
         gone = {"id": thread, "guild_id": GUILD, "parent_id": HOME, "type": 11}
         await self.gateway.emit("THREAD_DELETE", gone)
 
-    async def _tell(self, kind: str, post: Post) -> None:
+    async def tell(self, kind: str, post: Post) -> None:
+        """Send an event about a message to whoever listens."""
         guild = {"guild_id": GUILD} if post.channel in self.world.places else {}
         await self.gateway.emit(kind, post.as_json() | guild, post.as_json(reads_content=False) | guild)
 
@@ -267,7 +268,7 @@ class FakeDiscord:
             nonce=nonce,
             pings=pinged(body.get("content") or "", body.get("allowed_mentions")),
         )
-        await self._tell("MESSAGE_CREATE", post)
+        await self.tell("MESSAGE_CREATE", post)
         return _json(post.as_json())
 
     async def _edit(self, ids: tuple[str, ...], body: Json, *_: Any) -> web.Response:
@@ -288,7 +289,7 @@ class FakeDiscord:
         post.components = list(changed["components"] or ())
         post.edited_at = self.world.stamp()
         post.pings |= pinged(post.content, body.get("allowed_mentions"))
-        await self._tell("MESSAGE_UPDATE", post)
+        await self.tell("MESSAGE_UPDATE", post)
         return _json(post.as_json())
 
     async def _start_thread(self, ids: tuple[str, ...], body: Json, *_: Any) -> web.Response:

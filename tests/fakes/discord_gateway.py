@@ -49,7 +49,7 @@ class Gateway:
 
     def __init__(self, world: World, token: str) -> None:
         self._world = world
-        self._token = token
+        self.token = token
         self.url = ""
         self.heartbeat_ms = 20_000
         self.sessions: dict[str, Session] = {}
@@ -129,7 +129,7 @@ class Gateway:
 
     async def _identify(self, socket: Socket, given: Json) -> None:
         self.identified += 1
-        if given["token"] != self._token:
+        if given["token"] != self.token:
             await socket.ws.close(code=4004, message=b"Authentication failed.")
             return
         reads_content = bool(given["intents"] & _MESSAGE_CONTENT)
@@ -158,7 +158,7 @@ class Gateway:
 
     async def _resume(self, socket: Socket, given: Json) -> None:
         session = self.sessions.get(given["session_id"])
-        if session is None or given["token"] != self._token:
+        if session is None or given["token"] != self.token:
             await socket.send({"op": 9, "d": False, "t": None, "s": None})
             return
         self.resumed += 1

@@ -46,6 +46,7 @@ class CallError(ServiceError):
         retry_after: what Discord asked to wait for.
         is_limited: whether it was refused for its rate.
         is_uncertain: whether it may have been carried out all the same.
+        is_garbled: whether the answer could not be understood.
     """
 
     def __init__(
@@ -57,6 +58,7 @@ class CallError(ServiceError):
         retry_after: timedelta | None = None,
         is_limited: bool = False,
         is_uncertain: bool = False,
+        is_garbled: bool = False,
     ) -> None:
         super().__init__("discord", detail)
         self.code = code
@@ -64,6 +66,7 @@ class CallError(ServiceError):
         self.retry_after = retry_after
         self.is_limited = is_limited
         self.is_uncertain = is_uncertain
+        self.is_garbled = is_garbled
 
     @property
     def is_refused_token(self) -> bool:
@@ -198,7 +201,9 @@ def failure_of(error: Exception, deadline: timedelta) -> CallError | None:
             known = CallError(f"the connection was lost: {type(error).__name__}", is_uncertain=True)
         case discord.DiscordException() | AttributeError() | KeyError() | TypeError() | ValueError():
             # An answer of another type than JSON (a proxy's page) makes the library stumble over itself.
-            known = CallError(f"an answer that is not Discord's ({type(error).__name__})", is_uncertain=True)
+            known = CallError(
+                f"an answer that is not Discord's ({type(error).__name__})", is_uncertain=True, is_garbled=True
+            )
         case _:
             known = None
     return known

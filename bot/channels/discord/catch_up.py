@@ -95,6 +95,8 @@ class CatchUp:
             except CallError as error:
                 if error.code == UNKNOWN_CHANNEL:
                     self._threads.lost(thread)
+                elif error.is_garbled:  # one message that the library can't take keeps no other thread unread
+                    refused = f"replies in thread {thread} can't be read ({error.detail}): answer on another channel"
                 elif not error.code or error.is_limited or error.is_uncertain or error.is_refused_token:
                     raise
                 else:

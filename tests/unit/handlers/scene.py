@@ -105,6 +105,8 @@ def place(platform: Platform, message: str) -> Place:
             return Place(conversation="C0HERO", thread="100.000100", message=message)
         case Platform.GITHUB:
             return Place(conversation="4", message=message)
+        case Platform.DISCORD:
+            return Place(conversation="100000000000000000", message=message)
         case Platform.CONSOLE:
             return Place(conversation="console", thread=RUN, message=message)
 
