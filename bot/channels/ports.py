@@ -8,6 +8,7 @@ from bot.model.delivery import Awaited, ChannelName, Delivery, Posted, SendOutco
 from bot.model.event import Inbound
 from bot.model.person import Actor, Standing
 from bot.model.reading import Reading
+from bot.model.record import Record
 from bot.model.value import RunId
 
 type Receive = Callable[[str, str, Inbound], Awaitable[bool]]
@@ -35,6 +36,10 @@ class Ledger(Protocol):
 
     async def chronicle(self, run_id: RunId) -> tuple[Entry, ...]:
         """Return the run's record, oldest entry first."""
+        ...
+
+    async def record(self, run_id: RunId) -> Record | None:
+        """Return what is remembered of a run; to show it, not to decide on it."""
         ...
 
     async def cursor(self, name: str) -> str | None: ...

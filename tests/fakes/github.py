@@ -253,6 +253,14 @@ class FakeGitHub:
             self._world.issues[number] = replace(self._world.issues[number], body=text)
             self._changed.notify_all()
 
+    def user_labels(self, number: int, *labels: str) -> None:
+        """Give an issue these labels and no others, through the web page."""
+        with self._changed:
+            for label in labels:
+                self._world.labels.setdefault(label.lower(), label)
+            self._world.issues[number] = replace(self._world.issues[number], labels=labels)
+            self._changed.notify_all()
+
     def user_deletes(self, comment_id: int) -> None:
         with self._changed:
             self._world.comments[comment_id] = replace(self._world.comments[comment_id], deleted=True)

@@ -2,6 +2,7 @@
 
 from bot.model.chronicle import Entry
 from bot.model.delivery import Awaited, ChannelName, Posted
+from bot.model.record import Record
 from bot.model.value import RunId
 
 
@@ -11,6 +12,7 @@ class FakeLedger:
         self.cursors: dict[str, str] = {}
         self.awaits = Awaited()
         self.entries: list[Entry] = []
+        self.records: dict[RunId, Record] = {}
 
     async def posted(self, channel: ChannelName, run_id: str, slot: str) -> Posted | None:
         return self.messages.get((channel, run_id, slot))
@@ -27,6 +29,9 @@ class FakeLedger:
 
     async def chronicle(self, run_id: RunId) -> tuple[Entry, ...]:
         return tuple(each for each in self.entries if each.run_id == run_id)
+
+    async def record(self, run_id: RunId) -> Record | None:
+        return self.records.get(run_id)
 
     async def cursor(self, name: str) -> str | None:
         return self.cursors.get(name)

@@ -16,6 +16,7 @@ from bot.channels.github.client import GitHubClient
 from bot.channels.github.doctor import Finding, examine
 from bot.channels.github.errors import BadTokenError, DeniedError, LimitedError, MovedError, SettlingError
 from bot.channels.github.inbound import Listener
+from bot.channels.github.labels import Labels
 from bot.channels.github.outcomes import outcome_of, say_trouble
 from bot.channels.github.pins import Pins
 from bot.channels.github.posting import Poster
@@ -114,6 +115,14 @@ class GitHubChannel:
             login_of=lambda user_id: self._listener.logins.get(user_id, ""),
             timezone=timezone,
         )
+        self._labels = Labels(
+            settings.label,
+            client=self._client,
+            ledger=ledger,
+            records=self._records,
+            clock=clock,
+            trouble=self._trouble,
+        )
         self._sending = asyncio.Lock()
         secret = settings.webhook_secret
         self._webhook: Webhook | None = None
@@ -198,6 +207,7 @@ class GitHubChannel:
                     await self._pins.pin()
                     resolved_at = self._clock.monotonic()
                 await self._listener.poll(receive)
+                await self._labels.keep()
                 if self._webhook is not None and await self._webhook.is_reliable():
                     wait = max(wait, self._settings.sweep)
             except LeaseLostError:

@@ -118,6 +118,15 @@ class Delivered(Value):
         return self.missed_at is None or self.missed_at <= self.at
 
 
+class Labelled(Value):
+    """Which of Hero's own labels an issue was last given."""
+
+    names: frozenset[str]
+    at: AwareDatetime
+    is_refused: bool = False
+    """Whether GitHub said no."""
+
+
 class Successor(Value):
     """The issue that goes on where a full one ends."""
 
@@ -158,6 +167,12 @@ class Records:
         """Read the issue's comments from ``at`` on, unless they are read already."""
         if await self.position(issue) is None:
             await self.save_position(issue, Position(start_at=at, read_to=at))
+
+    async def labelled(self, issue: int) -> Labelled | None:
+        return await self._load(f"github:labels:{issue}", Labelled)
+
+    async def save_labelled(self, issue: int, labelled: Labelled) -> None:
+        await self._ledger.save_cursor(f"github:labels:{issue}", labelled.model_dump_json())
 
     async def delivered(self) -> Delivered | None:
         return await self._load("github:webhook", Delivered)
