@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import structlog
+from pydantic import ValidationError
 from structlog.contextvars import bound_contextvars
 
 from bot.contracts import BadContract
@@ -12,6 +13,7 @@ from bot.errors import LeaseLostError, StoreError
 from bot.means import Means
 from bot.model.action import ActionState
 from bot.model.answer import Approve, Deny, parse_answer
+from bot.model.audit import ATTEMPTS
 from bot.model.delivery import ChannelName
 from bot.model.event import Commanded, Inbound, InboxEvent, Pressed, Said, Unsaid
 from bot.model.person import Actor, Standing
@@ -19,6 +21,7 @@ from bot.model.plan import RequestState
 from bot.model.reading import Gap, Reading, Unknown
 from bot.model.record import Decision, Record
 from bot.model.value import RunId
+from bot.model.visit import Visit, visit_at, visitor
 from bot.render.words import say_time
 from bot.store.transaction import Transaction
 from handlers.blocked import decide_blocked
@@ -36,6 +39,9 @@ _TRIES = 5
 _FIRST_RETRY = timedelta(seconds=2)
 _MOST_DOUBLINGS = 7
 _IDLE_S = 5.0
+_ENTRIES_SHOWN = 60
+_ATTEMPTS_SHOWN = 200
+"""So much of the past is read for a command that shows it; the program shows all of it."""
 
 
 def _with_sign(record: Record, decision: Decision, event: Inbound, context: Context, at: datetime) -> Decision:
@@ -218,6 +224,19 @@ class Intake:
                 raise Conflict(request.name)
         await tx.apply(decision, run_id, at)
 
+    async def _past(self, tx: Transaction, event: Commanded, runs: tuple[RunId, ...], at: datetime) -> Past:
+        """Note that somebody looked, and read what their command shows of the past."""
+        name = visitor(event.actor, self._on.people)
+        visit = visit_at(_read_visit(await tx.cursor(name)), at)
+        await tx.save_cursor(name, visit.model_dump_json())
+        if not shows_past(event.text):
+            return Past()
+        return Past(
+            attempts=await tx.audit(_ATTEMPTS_SHOWN, ATTEMPTS),
+            entries={run_id: await tx.newest_entries(run_id, _ENTRIES_SHOWN) for run_id in runs},
+            since=visit.since,
+        )
+
     async def _command(
         self, tx: Transaction, event: Commanded, standing: Reading[Standing] | None, at: datetime
     ) -> RunId | None:
@@ -242,6 +261,7 @@ class Intake:
             people=self._on.people,
             timezone=self._on.rules.timezone,
             at=at,
+            past=await self._past(tx, event, tuple(contexts), at),
         )
         answered = answer_command(question)
         decision = answered.decision.model_copy(update={"tell": (*answered.decision.tell, answered.telling)})
@@ -257,3 +277,10 @@ class Intake:
             if sign is not None:
                 await tx.apply(Decision(run=sign), run_id, at)
         return answered.check_now
+
+
+def _read_visit(stored: str | None) -> Visit | None:
+    try:
+        return Visit.model_validate_json(stored) if stored else None
+    except ValidationError:
+        return None

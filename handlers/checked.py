@@ -41,7 +41,7 @@ def decide_checked(
     picture = observe(record, event.snapshot, context, shape, event.judgements)
     curve = _curve(record, event.snapshot)
     picture = picture.model_copy(update={"run": _with_usual(picture.run, curve)})
-    after = _with(record, picture)
+    after = _with(record, picture).model_copy(update={"memories": {**record.memories, CURVE: curve.model_dump_json()}})
     judgements = tuple(each for each in event.judgements if not _is_own_stop(record, event.snapshot, each))
     changes = changes_after(after, judgements, at)
     after = after.model_copy(update={"incidents": changes.incidents})

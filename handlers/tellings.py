@@ -3,6 +3,7 @@
 from datetime import datetime
 
 from bot.model.action import Action, StepName
+from bot.model.chart import Chart
 from bot.model.delivery import ChannelName, Target
 from bot.model.durations import say_duration
 from bot.model.event import Place
@@ -14,6 +15,7 @@ from bot.model.run import RunState
 from bot.model.update import Choice, Update, UpdateKind
 from bot.model.verdict import Severity
 from bot.render.words import say_time, say_validity
+from handlers.charts import chart_of
 from handlers.context import Context, standing_of
 from handlers.costs import decide_by_line, failure_costs, idle_line, next_save_line, running_costs
 from handlers.plans import asks_again, plan_lines, question_of
@@ -33,6 +35,7 @@ def tell(
     next_: str = "",
     asks_dri: bool = False,
     choice: Choice | None = None,
+    chart: Chart | None = None,
     slot: str = "",
 ) -> Telling:
     """Return an update about a run for all of its channels."""
@@ -48,6 +51,7 @@ def tell(
         next=next_,
         asked=context.contract.dri if asks_dri else None,
         choice=choice,
+        chart=chart,
     )
     channels = context.channels_for(kind)
     return Telling(update=update, key=f"{record.run_id}/{key}", channels=channels, target=Target(slot=slot))
@@ -132,6 +136,7 @@ def incident_opened(context: Context, record: Record, incident: Incident, at: da
         evidence=_evidence(context, record, incident, at),
         next_=finding.advice,
         asks_dri=finding.severity is Severity.CRITICAL,
+        chart=chart_of(record) if is_failure else None,
         slot="" if is_failure else f"incident:{incident.number}",
     )
 

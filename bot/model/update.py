@@ -5,6 +5,7 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime
 
+from bot.model.chart import Chart
 from bot.model.ladder import Page
 from bot.model.run import RunState
 from bot.model.value import PersonName, RunId, Value
@@ -99,5 +100,7 @@ class Update(Value):
     also_asked: tuple[PersonName, ...] = ()
     """Who is asked beside them; mentioned too."""
     choice: Choice | None = None
+    chart: Chart | None = None
+    """A picture of the run, attached where a channel can."""
     page: Page | None = None
     """For a pager alone."""

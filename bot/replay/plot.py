@@ -3,9 +3,10 @@
 import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 from bot.errors import ConfigurationError
+from bot.model.chart import Mark
+from bot.render.chart import draw_panel
 from bot.replay.player import Replay, Told
 from bot.replay.reading import Logged
 
@@ -14,7 +15,6 @@ _MOST_POINTS = 20_000
 _PANELS = ("loss", "grad_norm", "tokens_per_second", "step_time_s")
 _OF_CHECK = {"loss.spike": ("loss",), "resume.mismatch": ("loss",), "gradients.explosion": ("grad_norm",)}
 _SPEED = ("tokens_per_second", "step_time_s")
-_COLOURS = {"critical": "#c62828", "warning": "#ef8e00", "info": "#1565c0"}
 
 
 def draw(name: str, rows: Iterable[Logged], found: Replay, path: Path) -> None:
@@ -41,7 +41,7 @@ def draw(name: str, rows: Iterable[Logged], found: Replay, path: Path) -> None:
     )
     try:
         for axis, word in zip(axes[:, 0], panels, strict=True):
-            _panel(axis, word, series[word], found.incidents)
+            draw_panel(axis, word, series[word], _marks(word, series[word], found.incidents))
         axes[-1, 0].set_xlabel("step")
         figure.suptitle(Path(name).name, parse_math=False)
         figure.savefig(path, dpi=110)
@@ -69,30 +69,20 @@ def _series(rows: Iterable[Logged], stride: int) -> dict[str, tuple[list[float],
     return series
 
 
-def _panel(axis: Any, word: str, points: tuple[list[float], list[float]], incidents: tuple[Told, ...]) -> None:
-    steps, values = points
-    axis.plot(steps, values, linewidth=0.7, color="#37474f", marker="." if len(steps) < 200 else None)  # noqa: PLR2004 - few
-    finite = [value for value in values if math.isfinite(value)]
-    if finite and min(finite) > 0 and max(finite) > 5 * min(finite):
-        axis.set_yscale("log")
-    axis.set_ylabel(word)
-    axis.grid(alpha=0.3)
-    last = max((step for step in steps if math.isfinite(step)), default=0)
-    for number, told in enumerate(told for told in incidents if word in _panels_of(told)):
-        colour = _COLOURS[told.severity.value]
-        end = last if told.resolved_step is None else told.resolved_step
-        axis.axvspan(told.first_step, max(end, told.first_step), color=colour, alpha=0.15, linewidth=0)
-        axis.axvline(told.opened_step, color=colour, linewidth=1)
-        axis.annotate(
-            told.check,
-            (told.opened_step, 0.97 - 0.32 * (number % 3)),  # incidents of one moment are read one below the other
-            xycoords=("data", "axes fraction"),
-            rotation=90,
-            fontsize=7,
-            color=colour,
-            verticalalignment="top",
-            horizontalalignment="right",
+def _marks(word: str, points: tuple[list[float], list[float]], incidents: tuple[Told, ...]) -> tuple[Mark, ...]:
+    """Return the incidents that belong into a panel; one that goes on reaches to the last step."""
+    last = max((int(step) for step in points[0] if math.isfinite(step)), default=0)
+    return tuple(
+        Mark(
+            label=told.check,
+            severity=told.severity,
+            step=told.opened_step,
+            from_step=told.first_step,
+            to_step=last if told.resolved_step is None else told.resolved_step,
         )
+        for told in incidents
+        if word in _panels_of(told)
+    )
 
 
 def _panels_of(told: Told) -> tuple[str, ...]:

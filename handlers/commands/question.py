@@ -1,10 +1,12 @@
 """A command, what is on record to answer it from, and the answer. Pure."""
 
+import difflib
 import hashlib
 from collections.abc import Mapping
 from datetime import datetime
 
 from bot.model.audit import AuditEntry
+from bot.model.chronicle import Entry
 from bot.model.event import Commanded
 from bot.model.person import Person, Standing
 from bot.model.reading import Reading
@@ -14,6 +16,17 @@ from handlers import tellings
 from handlers.context import Context
 from handlers.gate import judge_account
 from handlers.links import link_of
+
+
+class Past(Value):
+    """What was read beside the runs themselves, for the commands that show it (``READS_PAST``)."""
+
+    attempts: tuple[AuditEntry, ...] = ()
+    """The newest attempts at a decision, of all runs, oldest first."""
+    entries: Mapping[RunId, tuple[Entry, ...]] = {}
+    """The newest entries of each run's record, oldest first."""
+    since: datetime | None = None
+    """Up to when whoever asks has seen everything."""
 
 
 class Question(Value):
@@ -31,6 +44,7 @@ class Question(Value):
     people: tuple[Person, ...]
     timezone: str
     at: datetime
+    past: Past = Past()
 
 
 class Answered(Value):
@@ -69,7 +83,11 @@ def find_run(question: Question, words: tuple[str, ...]) -> Record | Answered:
         return found[0]
     if RunId(wanted) in question.blocked:
         return say(question, f"{wanted} is not watched: {question.blocked[RunId(wanted)]}")
-    near = ", ".join(r.run_id for r in question.records if r.run_id.startswith(wanted[:4])) or "none like it"
+    known = [r.run_id for r in question.records]
+    alike = dict.fromkeys(
+        (*difflib.get_close_matches(wanted[:80], known), *(name for name in known if name.startswith(wanted[:4])))
+    )
+    near = ", ".join(alike) or "none like it"
     return say(question, f"There is no run {wanted[:80]}.", (f"there are: {near}",))
 
 

@@ -277,6 +277,7 @@ def test_whoever_may_not_decide_changes_nothing_by_command_either(
 
 def test_only_what_changes_something_needs_to_ask_the_platform() -> None:
     harmless = {"status", "runs", "incidents", "explain", "help"}
+    harmless |= {"catchup", "log", "audit", "checks", "milestone", "plot", "watch", "rollback", "trial"}
 
     assert {verb for verb in COMMANDS if not changes_something(verb)} == harmless
     assert not changes_something("")
