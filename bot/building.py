@@ -40,6 +40,7 @@ from bot.model.delivery import ChannelName
 from bot.model.drift import ConfigShape
 from bot.model.errand import ErrandKind
 from bot.model.value import RunId
+from bot.naming import names_from
 from bot.planning import PlanPreparer
 from bot.preparing import Preparer, reachable_people
 from bot.redaction import Redactor
@@ -67,6 +68,7 @@ from bot.store.store import Store
 from bot.tenure import Tenure
 from bot.watcher import Watcher
 from checks import CHECKS
+from handlers.command import COMMANDS
 from handlers.context import Rules
 
 log = structlog.get_logger()
@@ -450,6 +452,8 @@ def _channels(
         )
         channels[ChannelName.SLACK] = slack
         routes = tuple(slack.routes()) if settings.slack.mode == "http" else ()
+    if settings.discord.token is not None:
+        channels[ChannelName.DISCORD] = _discord(settings, store, clock, contracts)
     if settings.github.is_set:
         github = GitHubChannel(
             settings.github,
@@ -468,6 +472,25 @@ def _channels(
         )
     channels |= _one_way(settings, clock)
     return channels, routes
+
+
+def _discord(settings: Settings, store: Store, clock: Clock, contracts: Contracts) -> Channel:
+    from bot.channels.discord.channel import DiscordChannel  # noqa: PLC0415 - discord.py takes half a second, and only who uses it needs it
+
+    def thread(run_id: RunId) -> str | None:
+        contract = contracts.load(run_id)
+        return None if isinstance(contract, BadContract) else contract.channels.discord_thread
+
+    return DiscordChannel(
+        settings.discord,
+        store,
+        clock,
+        people=settings.persons,
+        timezone=settings.bot.timezone,
+        threads=thread,
+        is_command=COMMANDS.__contains__,
+        names=names_from(store, contracts),
+    )
 
 
 def _one_way(settings: Settings, clock: Clock) -> dict[ChannelName, Channel]:

@@ -15,7 +15,15 @@ from bot.commands.own_probes import probe_checkpoints, probe_contracts, probe_da
 from bot.commands.pods_probe import probe_kubernetes
 from bot.commands.printing import say, say_json, say_table
 from bot.commands.probing import Probe, Question, ask_all, bad_problem, good
-from bot.commands.service_probes import probe_finelog, probe_github, probe_iris, probe_people, probe_slack, probe_wandb
+from bot.commands.service_probes import (
+    probe_discord,
+    probe_finelog,
+    probe_github,
+    probe_iris,
+    probe_people,
+    probe_slack,
+    probe_wandb,
+)
 from bot.errors import ConfigurationError
 from bot.model.contract import Contract
 from bot.model.durations import write_duration
@@ -52,6 +60,7 @@ async def diagnose(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
             "contracts": lambda: probe_contracts(contracts),
             "people": lambda: probe_people(settings, usable, clock),
             "slack": lambda: probe_slack(settings.slack),
+            "discord": lambda: probe_discord(settings.discord),
             "github": lambda: probe_github(settings.github, clock),
             "iris": lambda: probe_iris(settings.iris, usable, clock),
             "finelog": lambda: probe_finelog(settings.finelog_in_use, usable, clock),
@@ -69,6 +78,7 @@ def _deadline(settings: Settings) -> timedelta:
     """A probe asks a few questions in a row, each with its section's deadline."""
     asked = (
         settings.slack,
+        settings.discord,
         settings.github,
         settings.iris,
         settings.finelog,

@@ -17,7 +17,15 @@ from bot.model.durations import say_duration
 from bot.model.person import Actor, Person, Platform
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.tracker import TrackerRunState
-from bot.settings import FinelogSettings, GitHubSettings, IrisSettings, Settings, SlackSettings, WandbSettings
+from bot.settings import (
+    DiscordSettings,
+    FinelogSettings,
+    GitHubSettings,
+    IrisSettings,
+    Settings,
+    SlackSettings,
+    WandbSettings,
+)
 from bot.sources.chosen import is_tracked
 from bot.sources.finelog.source import FinelogSource
 from bot.sources.iris.client_age import MAY_SUBMIT_FOR, client_build_date, client_words
@@ -139,7 +147,7 @@ async def _ask_tracker(source: WandbSource, contract: Contract) -> Probe:
 
 
 async def probe_people(settings: Settings, contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:
-    """See that each DRI has an account on each channel, and that Slack and GitHub know it."""
+    """See that each DRI has an account on each channel, and that each of them knows it."""
     wanted = {contract.dri for contract in contracts}
     people = [person for person in settings.persons if person.name in wanted]
     slack, github = settings.slack, settings.github
@@ -153,9 +161,22 @@ async def probe_people(settings: Settings, contracts: tuple[Contract, ...], cloc
             found += [await _reach_on_github(person, client) for person in people]
         finally:
             client.close()
+    if settings.discord.token is not None:
+        from bot.commands.discord_probe import reach_on_discord  # noqa: PLC0415 - discord.py takes half a second, and only who uses it needs it
+
+        found += await reach_on_discord(people, settings.discord, clock)
     if settings.speaks_in_terminal:
         found += [_reach_on_console(person) for person in people]
     return tuple(found) or (good("people", "no run names anybody yet"),)
+
+
+async def probe_discord(settings: DiscordSettings) -> tuple[Probe, ...]:
+    """Check every part of the connection to Discord, when there is one."""
+    if settings.token is None and settings.channel is None and settings.guild is None:
+        return (good("discord", "not configured"),)
+    from bot.commands.discord_probe import ask_discord  # noqa: PLC0415 - discord.py takes half a second, and only who uses it needs it
+
+    return await ask_discord(settings)
 
 
 def is_slack_meant(settings: SlackSettings) -> bool:

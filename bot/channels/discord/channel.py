@@ -19,7 +19,7 @@ from bot.channels.discord.gateway import Gateway
 from bot.channels.discord.identify import standing_of
 from bot.channels.discord.inbound import Inbox
 from bot.channels.discord.link import Link
-from bot.channels.discord.outcomes import GONE, UNREACHED, fix_for, outcome_of
+from bot.channels.discord.outcomes import GONE, NO_DIRECT_MESSAGES, UNKNOWN_USER, UNREACHED, fix_for, outcome_of
 from bot.channels.discord.posts import Posts, Ref
 from bot.channels.discord.registering import keep_registered
 from bot.channels.discord.threads import LIVE, Threads, root_mark
@@ -160,6 +160,8 @@ class DiscordChannel:
         target = delivery.target
         if target.private_to:
             return await self._whisper(delivery)
+        if target.direct_to:
+            return await self._turn_to(delivery, target.direct_to)
         if target.conversation:
             return await self._say(delivery, target.conversation)
         if delivery.run_id is None:
@@ -250,8 +252,18 @@ class DiscordChannel:
         except CallError as error:
             if error.code not in UNREACHED:
                 raise
-        ref = await self._posts.whisper(int(user), self._render(delivery.update, mark), mark)
-        return Sent(message_id=str(ref))
+        return await self._say(delivery, str(await self._posts.direct(int(user))))
+
+    async def _turn_to(self, delivery: Delivery, user: str) -> SendOutcome:
+        """Say it in the direct conversation; who takes no direct messages is told in the run's."""
+        try:
+            return await self._say(delivery, str(await self._posts.direct(int(user))))
+        except CallError as error:
+            if error.code not in {NO_DIRECT_MESSAGES, UNKNOWN_USER}:
+                raise
+        if delivery.run_id is None:
+            return await self._say(delivery, self._home)
+        return await self._tell(delivery, delivery.run_id)
 
     def _render(self, update: Update, mark: str) -> DiscordMessage:
         return render_discord(

@@ -103,11 +103,10 @@ class Posts:
             await self._api.ask(lambda _client: found.edit(archived=False))
             log.info("discord_thread_reopened", thread=thread)
 
-    async def whisper(self, user: int, message: DiscordMessage, mark: str) -> Ref:
-        """Say it to one person in a direct conversation."""
+    async def direct(self, user: int) -> int:
+        """Return the channel of the direct conversation with one person; it is opened when there is none."""
         person = await self._api.ask(lambda client: client.fetch_user(user))
-        direct = await self._api.ask(lambda _client: person.create_dm())
-        return await self.post(direct.id, message, mark)
+        return (await self._api.ask(lambda _client: person.create_dm())).id
 
     async def find(self, channel: int, since: datetime, mark: str, *, but: frozenset[str] = frozenset()) -> Ref | None:
         """Look for Hero's own message with this mark among the newest ones; ``but`` are ids that are not meant."""
