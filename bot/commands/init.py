@@ -61,6 +61,6 @@ Next:
  4. The run: copy {contract} to {contract.parent}/RUN_ID.toml and fill it in.
  5. hero doctor{where}
  6. hero run{where}
- 7. A run that nobody has launched yet: say /hero relaunch RUN_ID where Hero talks. It asks the DRI, and launches on
+ 7. A run that nobody has launched yet: say /hero launch RUN_ID where Hero talks. It asks the DRI, and launches on
     their `approve`."""
     )
