@@ -27,6 +27,7 @@ from bot.model.places import normalised, places_of
 from bot.model.preflight import LaunchRules, Location, OtherRun, PreflightReport, Preparation, StepCount
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Record
+from bot.model.roles import with_roles
 from bot.model.run import RunState
 from bot.model.snapshot import Checkpoint, Snapshot
 from bot.model.value import JobId, PersonName, RunId
@@ -146,6 +147,7 @@ class Preparer:
 
     async def prepare(self, contract: Contract, record: Record | None, seen: Snapshot) -> Preparation:
         """Read everything side by side; it always ends with a preparation, with Unknowns where needed."""
+        contract = with_roles(contract, record.run.roles) if record else contract
         instance = record.instance if record else None
         launcher = self._launchers.get(contract.orchestrator.kind)
         number = instance.number + 1 if instance else 0
@@ -296,7 +298,11 @@ def reachable_people(settings: Settings) -> dict[PersonName, tuple[str, ...]]:
 
     Where no channel at all is set up, as in a shell without Hero's tokens, every account on record counts.
     """
-    named = {"slack": settings.slack.bot_token is not None, "github": settings.github.token is not None}
+    named = {
+        "slack": settings.slack.bot_token is not None,
+        "discord": settings.discord.token is not None,
+        "github": settings.github.is_set,
+    }
     named["console"] = settings.console
     if not any(named.values()):
         named = dict.fromkeys(named, True)
@@ -312,6 +318,8 @@ def _has(person: Person, channel: str) -> bool:
             return person.github is not None or person.github_id is not None
         case "slack":
             return person.slack is not None
+        case "discord":
+            return person.discord is not None
         case _:
             return person.console
 
