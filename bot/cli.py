@@ -29,7 +29,10 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_WITH_CONFIG = ("run", "status", "runs", "log", "doctor", "explain", "plan", "export-state", "import-state")
+_WITH_CONFIG = (
+    *("run", "status", "runs", "log", "audit", "catchup", "plot", "doctor", "explain", "plan"),
+    *("export-state", "import-state"),
+)
 _CONFIG_HELP = "The configuration file; HERO_CONFIG names it too. Default: ./hero.toml."
 Config = Annotated[Path | None, typer.Option("--config", help=_CONFIG_HELP)]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
@@ -187,6 +190,61 @@ def log(
         else:
             show_log(config, run, limit=limit, as_json=as_json)
         return None
+
+    _end(context, call)
+
+
+@app.command()
+def audit(
+    context: typer.Context,
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="One run; all when not given.")] = None,
+    config: Config = None,
+    *,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many of the newest attempts.")] = 200,
+    as_json: Json = False,
+) -> None:
+    """Show every attempt at a decision: who, what, why it was refused, for which plan, and where the message stands."""
+
+    def call() -> None:
+        from bot.commands.look_back import show_audit
+
+        show_audit(config, run, limit=limit, as_json=as_json)
+
+    _end(context, call)
+
+
+@app.command()
+def catchup(
+    context: typer.Context,
+    run: Annotated[str | None, typer.Argument(metavar="[RUN]", help="One run; all when not given.")] = None,
+    config: Config = None,
+    *,
+    since: Annotated[str | None, typer.Option("--since", metavar="TIME", help="Of so long, as 8h; not noted.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Say what is new since you last looked, the gravest first, in 25 lines at most."""
+
+    def call() -> None:
+        from bot.commands.look_back import show_catchup
+
+        show_catchup(config, run, since=since, as_json=as_json)
+
+    _end(context, call)
+
+
+@app.command()
+def plot(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    config: Config = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="OUT.png", help="Draw it into this file.")] = None,
+) -> None:
+    """Show a run's loss and throughput with what is wrong marked; without --out as lines of text."""
+
+    def call() -> None:
+        from bot.commands.look_back import draw_plot
+
+        draw_plot(config, run, out)
 
     _end(context, call)
 

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import structlog
-from pydantic import ValidationError
 from structlog.contextvars import bound_contextvars
 
 from bot.contracts import BadContract
@@ -21,7 +20,7 @@ from bot.model.plan import RequestState
 from bot.model.reading import Gap, Reading, Unknown
 from bot.model.record import Decision, Record
 from bot.model.value import RunId
-from bot.model.visit import Visit, visit_at, visitor
+from bot.model.visit import read_visit, visit_at, visitor
 from bot.render.words import say_time
 from bot.store.transaction import Transaction
 from handlers.blocked import decide_blocked
@@ -227,7 +226,7 @@ class Intake:
     async def _past(self, tx: Transaction, event: Commanded, runs: tuple[RunId, ...], at: datetime) -> Past:
         """Note that somebody looked, and read what their command shows of the past."""
         name = visitor(event.actor, self._on.people)
-        visit = visit_at(_read_visit(await tx.cursor(name)), at)
+        visit = visit_at(read_visit(await tx.cursor(name)), at)
         await tx.save_cursor(name, visit.model_dump_json())
         if not shows_past(event.text):
             return Past()
@@ -277,10 +276,3 @@ class Intake:
             if sign is not None:
                 await tx.apply(Decision(run=sign), run_id, at)
         return answered.check_now
-
-
-def _read_visit(stored: str | None) -> Visit | None:
-    try:
-        return Visit.model_validate_json(stored) if stored else None
-    except ValidationError:
-        return None

@@ -6,6 +6,7 @@ from bot.errors import ConfigurationError
 from bot.logs import configure_logs
 from bot.redaction import Redactor
 from bot.settings import Settings, load_settings
+from handlers.context import Rules
 
 DEFAULT = Path("hero.toml")
 
@@ -36,3 +37,15 @@ def load(named: Path | None) -> Settings:
     settings = load_settings(find_configuration(named))
     configure_logs(level="error", redactor=Redactor(settings.secrets))
     return settings
+
+
+def rules_of(settings: Settings) -> Rules:
+    """Return the settings that decisions and what is shown of them depend on, without those of escalation."""
+    own = settings.bot
+    return Rules(
+        cadence=own.cadence,
+        request_expires=own.request_expires,
+        request_reminder=own.request_reminder,
+        status_every=own.status_every,
+        timezone=own.timezone,
+    )

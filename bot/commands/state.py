@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from bot.actions.relaunch import shape_of
 from bot.clock import Clock, SystemClock
-from bot.commands.configuration import load
+from bot.commands.configuration import load, rules_of
 from bot.commands.exits import Exit
 from bot.commands.printing import say
 from bot.commands.sight import look, open_store
@@ -36,7 +36,7 @@ from bot.regular_files import open_regular
 from bot.render.text import clean
 from bot.settings import Settings
 from bot.store.store import Store
-from handlers.context import Context, Rules
+from handlers.context import Context
 from handlers.recorded import recorded
 
 _LARGEST_BYTES = 256 * 1024
@@ -200,19 +200,8 @@ def _decision(
         decision = decision.model_copy(update={"instances": (launch.model_copy(update={"shape": shape}),)})
     channels = (ChannelName.GITHUB,) if settings.github.is_set else ()
     meant = with_roles(contract, record.run.roles)
-    context = Context(contract=meant, people=settings.persons, channels=channels, rules=_rules(settings))
+    context = Context(contract=meant, people=settings.persons, channels=channels, rules=rules_of(settings))
     return recorded(record, decision, context, at, shape=shape)
-
-
-def _rules(settings: Settings) -> Rules:
-    own = settings.bot
-    return Rules(
-        cadence=own.cadence,
-        request_expires=own.request_expires,
-        request_reminder=own.request_reminder,
-        status_every=own.status_every,
-        timezone=own.timezone,
-    )
 
 
 @asynccontextmanager

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from pydantic import AwareDatetime
+from pydantic import AwareDatetime, ValidationError
 
 from bot.model.person import Actor, Person, find_people
 from bot.model.value import Value
@@ -29,6 +29,14 @@ class Visit(Value):
 def visit_at(before: Visit | None, at: AwareDatetime) -> Visit:
     """Return the look that a command belongs to; the first one reaches a day back."""
     return before.after(at) if before else Visit(since=at - FIRST, last_at=at)
+
+
+def read_visit(stored: str | None) -> Visit | None:
+    """Return a look as it was stored; None when there was none, or none that can be read."""
+    try:
+        return Visit.model_validate_json(stored) if stored else None
+    except ValidationError:
+        return None
 
 
 def visitor(actor: Actor, people: tuple[Person, ...]) -> str:
