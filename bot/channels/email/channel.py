@@ -4,7 +4,7 @@ import asyncio
 
 import structlog
 
-from bot.channels.email.message import compose
+from bot.channels.email.message import compose, message_id
 from bot.channels.email.submission import Refused, SubmissionError, connected, quit_politely, submit
 from bot.channels.ports import Receive
 from bot.clock import Clock
@@ -63,7 +63,7 @@ class EmailChannel:
         try:
             message = compose(delivery, sender=sender, recipients=recipients, timezone=self._timezone)
             waits = delivery.attempt < _WAITS_FOR_ALL
-            refused = await self._submit(message.as_bytes(), sender, recipients, waits_for_all=waits)
+            refused = await self._submit(message, sender, recipients, waits_for_all=waits)
         except SubmissionError as error:
             return self._failed(error)
         except TimeoutError:
@@ -74,7 +74,7 @@ class EmailChannel:
             return Later(reason=f"Hero's own fault: {type(error).__name__}", is_uncertain=True)
         told = ", ".join(f"{each.address} ({each.code})" for each in refused)
         self._trouble = f"the mail server refuses {told}; {FIXES['recipients']}" if told else ""
-        return Sent(message_id=str(message["Message-ID"]))
+        return Sent(message_id=message_id(delivery.key, sender.rpartition("@")[2]))
 
     async def identify(self, actor: Actor) -> Reading[Standing]:  # noqa: ARG002 - the port's
         """Nobody's mail is read, so nobody's word counts here."""

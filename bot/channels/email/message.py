@@ -5,6 +5,7 @@ one arrived, is the same mail to whoever reads it. All mail about a run hangs be
 """
 
 import hashlib
+from email.header import Header
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import format_datetime
@@ -25,8 +26,8 @@ def thread_id(run_id: str | None, domain: str) -> str:
     return message_id(f"thread of {run_id or _ABOUT_HERO}", domain)
 
 
-def compose(delivery: Delivery, *, sender: str, recipients: tuple[str, ...], timezone: str) -> EmailMessage:
-    """Return the mail.
+def compose(delivery: Delivery, *, sender: str, recipients: tuple[str, ...], timezone: str) -> bytes:
+    """Return the mail as it is sent.
 
     Args:
         delivery: what to say.
@@ -39,8 +40,6 @@ def compose(delivery: Delivery, *, sender: str, recipients: tuple[str, ...], tim
     message = EmailMessage(policy=SMTP)
     message["From"] = f"Hero <{sender}>"
     message["To"] = ", ".join(recipients)
-    # Rendered on one line: a header that held a line end would be refused here, and could not forge another.
-    message["Subject"] = mail.subject
     message["Date"] = format_datetime(delivery.created_at)
     message["Message-ID"] = message_id(delivery.key, domain)
     root = thread_id(delivery.run_id, domain)
@@ -51,4 +50,15 @@ def compose(delivery: Delivery, *, sender: str, recipients: tuple[str, ...], tim
     message["X-Auto-Response-Suppress"] = "All"
     message.set_content(mail.text)
     message.add_alternative(mail.html, subtype="html")
-    return message
+    return b"Subject: " + _subject(mail.subject) + b"\r\n" + message.as_bytes()
+
+
+def _subject(text: str) -> bytes:
+    """Return a subject as it stands in a header; rendered on one line, it can forge no other.
+
+    It is not left to EmailMessage, which loses spaces between encoded words (CPython issue 92081).
+    """
+    line = " ".join(text.split())
+    if line.isascii() and "=?" not in line:
+        return line.encode("ascii")
+    return Header(line, "utf-8", header_name="Subject").encode(linesep="\r\n").encode("ascii")

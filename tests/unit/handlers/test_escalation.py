@@ -385,7 +385,7 @@ def _hours(draw: st.DrawFn) -> WorkingHours:
     )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     critical=_TIMES,
     warning=_TIMES,
@@ -428,7 +428,8 @@ def test_each_rung_is_taken_once_never_before_its_time_and_never_after_a_sign(
             night.hear(said("I see", at=said_at), at)
         night.tick(at)
 
-    climbs = [m.climb for m in (*night.known.incidents, *night.known.requests) if m.climb]
+    incidents, requests = night.known.incidents, night.known.requests
+    climbs = [climb for climb in (*(i.climb for i in incidents), *(r.climb for r in requests)) if climb]
     taken = [each for climb in climbs for each in climb.rungs]
     assert len({each.rung for each in taken}) == len(taken), "each at most once"
     for each in taken:
@@ -444,7 +445,7 @@ def test_each_rung_is_taken_once_never_before_its_time_and_never_after_a_sign(
         assert {each.rung for each in taken} == due, "none that is due is left out"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     hours=_hours(),
     at=st.datetimes(min_value=datetime(2026, 1, 1), max_value=datetime(2027, 1, 1)).map(  # noqa: DTZ001 - given a zone below
