@@ -8,6 +8,7 @@ import httpx
 from pydantic import BaseModel
 
 from bot.clock import Clock, SystemClock
+from bot.commands.alert_probes import probe_email, probe_pager
 from bot.commands.code_probe import probe_git
 from bot.commands.configuration import load
 from bot.commands.exits import Exit
@@ -68,6 +69,8 @@ async def diagnose(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
             "wandb": lambda: probe_wandb(settings.wandb, usable, clock),
             "git": lambda: probe_git(settings.git, usable, clock),
             "checkpoints": lambda: probe_checkpoints(usable, clock),
+            "email": lambda: probe_email(settings.email, settings.persons),
+            "pager": lambda: probe_pager(settings.pager),
             "heartbeat": lambda: probe_heartbeat(settings.heartbeat, client),
         }
         found = await ask_all(questions, _deadline(settings))
@@ -85,6 +88,8 @@ def _deadline(settings: Settings) -> timedelta:
         settings.kubernetes,
         settings.wandb,
         settings.git,
+        settings.email,
+        settings.pager,
     )
     return 4 * max(each.deadline for each in asked)
 
