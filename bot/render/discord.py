@@ -9,6 +9,7 @@ of the ids in ``mentions``.
 import re
 from collections.abc import Iterable
 from hashlib import sha256
+from itertools import zip_longest
 from typing import Any
 
 from bot.model.update import Choice, Standing, Update, UpdateKind
@@ -78,7 +79,13 @@ def parse_button(custom_id: str) -> tuple[str, bool] | None:
 
 
 def render_discord(
-    update: Update, *, timezone: str, mark: str, mention: str = "", reads_replies: bool = True
+    update: Update,
+    *,
+    timezone: str,
+    mark: str,
+    mention: str = "",
+    also: tuple[str, ...] = (),
+    reads_replies: bool = True,
 ) -> DiscordMessage:
     """Render an update.
 
@@ -86,12 +93,16 @@ def render_discord(
         update: what to tell.
         timezone: in which people read times.
         mark: from ``mark_of``.
-        mention: Discord user id of the person asked; empty when they have none. Nobody else is ever mentioned.
+        mention: Discord user id of the person asked; empty when they have none.
+        also: those of ``update.also_asked``, in their order. Nobody else is ever mentioned.
         reads_replies: whether Hero may read what people write without mentioning it.
     """
-    pinged = mention if _USER_ID.fullmatch(mention) and _pings(update) else ""
-    asked = f"<@{pinged}>" if pinged else f"**{_one_line(update.asked, 100)}**" if update.asked else ""
-    mentions = (int(pinged),) if pinged else ()
+    named = [
+        pair for pair in zip_longest((update.asked, *update.also_asked), (mention, *also), fillvalue="") if pair[0]
+    ]
+    pinged = [user for _, user in named if _USER_ID.fullmatch(user)] if _pings(update) else []
+    asked = ", ".join(f"<@{user}>" if user in pinged else f"**{_one_line(name, 100)}**" for name, user in named)
+    mentions = tuple(int(user) for user in pinged)
     plain, plain_whole = _plain(update, timezone, mark, asked, reads_replies=reads_replies)
     embeds, whole = _embeds(update, timezone, mark, "" if pinged else asked, reads_replies=reads_replies)
     content = f"{SEVERITY_SIGNS[update.severity]} **{_one_line(first_line(update), 1_500)}**"

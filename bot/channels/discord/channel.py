@@ -271,6 +271,7 @@ class DiscordChannel:
             timezone=self._timezone,
             mark=mark,
             mention=self._mentions.get(update.asked, "") if update.asked else "",
+            also=tuple(self._mentions.get(name, "") for name in update.also_asked),
             reads_replies=self._gateway.reads_content,
         )
 
