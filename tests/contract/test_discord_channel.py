@@ -3,6 +3,7 @@
 Hero's own time runs five times as fast as the wall's; the library's does not.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
@@ -10,9 +11,10 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from bot.commands.discord_probe import reach_on_discord
 from bot.model.delivery import ChannelName, Later, Sent
 from bot.model.event import Commanded, Pressed, Said, Unsaid
-from bot.model.person import Actor, Platform
+from bot.model.person import Actor, Person, Platform
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.update import UpdateKind
 from bot.model.value import PersonName
@@ -232,6 +234,23 @@ async def test_a_thread_that_is_no_more_is_replaced_once_and_that_is_said(desk: 
     assert len(said) == 3
 
 
+async def test_a_direct_message_goes_to_one_person_once_or_into_the_runs_thread(desk: Desk) -> None:
+    channel = desk.channel()
+    thread = await desk.opened(channel)
+    first = desk.delivery("R7 still waits", direct_to=DANA)
+    desk.discord.fail_next(POST, Lost(performed=True))
+    await channel.send(first)
+    await channel.send(desk.again(first))
+    desk.discord.fail_next(POST, Answers(403, 50007))
+    sent = await channel.send(desk.delivery("R8 waits too", direct_to=DANA))
+
+    (direct,) = desk.world.own(f"9{DANA}")
+    (open_,) = desk.world.own(thread)
+    assert isinstance(sent, Sent)
+    assert "R7 still waits" in direct.shown
+    assert "R8 waits too" in open_.shown
+
+
 # What comes in
 
 
@@ -377,6 +396,16 @@ async def test_a_dropped_connection_is_resumed_and_repeated_events_count_once(de
     assert len(desk.world.commands) == 1
 
 
+async def test_a_session_that_cannot_be_resumed_is_made_anew_and_the_gap_is_read(desk: Desk) -> None:
+    async with desk.listening(desk.channel()) as thread:
+        desk.gateway.sessions.clear()
+        desk.gateway.drop_all()
+        await desk.discord.says(thread, DANA, "approve R7")
+        await desk.until(lambda: desk.inbox.texts() == ["approve R7"])
+
+    assert (desk.gateway.identified, desk.gateway.resumed) == (2, 0)
+
+
 async def test_a_half_open_connection_is_noticed_and_what_it_kept_back_arrives(desk: Desk) -> None:
     desk.gateway.heartbeat_ms = 500
     async with desk.listening(desk.channel(quiet_limit=timedelta(seconds=2))) as thread:
@@ -462,11 +491,22 @@ async def test_an_intent_taken_away_while_hero_runs_ends_in_a_session_without_it
 
 
 async def test_a_token_refused_by_the_gateway_is_told_and_tried_again(desk: Desk) -> None:
-    async with desk.listening(channel := desk.channel()):
-        desk.gateway.token = "another"
-        desk.gateway.drop()
-        desk.gateway.sessions.clear()
-        await desk.until(lambda: "HERO_DISCORD__TOKEN" in channel.trouble)
+    channel, desk.gateway.token = desk.channel(), "another"
+
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(channel.run(desk.inbox.receive))
+        await desk.until(lambda: "HERO_DISCORD__TOKEN" in channel.trouble and desk.gateway.identified > 1)
+        desk.gateway.token = desk.discord.token
+        await desk.until(lambda: channel.trouble == "")
+        task.cancel()
+
+
+async def test_a_thread_that_may_not_be_read_any_more_is_told(desk: Desk) -> None:
+    async with desk.listening(channel := desk.channel(catch_up=timedelta(seconds=1))) as thread:
+        desk.world.places[thread].refusal = 50001
+        await desk.until(lambda: "can't be read" in channel.trouble and "View Channel" in channel.trouble)
+        desk.world.places[thread].refusal = 0
+        await desk.until(lambda: channel.trouble == "")
 
 
 # Who it is
@@ -496,3 +536,34 @@ async def test_the_guild_is_asked_now_who_somebody_is(desk: Desk) -> None:
 
 def _link(channel: str, message: str) -> str:
     return f"https://discord.com/channels/{GUILD}/{channel}/{message}"
+
+
+# hero doctor
+
+
+async def test_the_doctor_finds_all_well_and_names_the_fix_for_what_is_not(desk: Desk) -> None:
+    well = await desk.channel().doctor()
+    desk.world.reads_content = False
+    desk.world.places[HOME].refusal = 50001
+    desk.discord.fail_next(r"GET /gateway/bot", Answers(503))
+    desk.discord.fail_next(r"GET /applications/.*", Answers(403, 50001))
+    ill = {name: fix for name, ok, _, fix in await desk.channel().doctor() if not ok}
+    (token,) = await desk.channel(token=SecretStr("revoked")).doctor()
+
+    assert all(ok for _, ok, _, _ in well)
+    assert set(ill) == {"discord replies", "discord gateway", "discord channel", "discord command"}
+    assert "Message Content Intent" in ill["discord replies"]
+    assert "View Channel" in ill["discord channel"]
+    assert "applications.commands" in ill["discord command"]
+    assert "HERO_DISCORD__TOKEN" in token[3]
+
+
+async def test_the_doctor_says_whether_a_dri_could_answer(desk: Desk) -> None:
+    people = [Person(name=PersonName(f"p{n}"), discord=user) for n, user in enumerate((DANA, GUEST, None))]
+    settings = desk.settings()
+
+    probes = await reach_on_discord(people, settings, desk.clock)
+
+    assert [probe.ok for probe in probes] == [True, False, False]
+    assert "a guest" in probes[1].detail
+    assert "[people.p2] discord" in probes[2].fix

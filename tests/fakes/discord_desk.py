@@ -91,15 +91,17 @@ class Desk:
         self.open: list[DiscordChannel] = []
         self._numbers = 0
 
-    def channel(self, *, thread: str | None = None, **settings: Any) -> DiscordChannel:
+    def settings(self, **settings: Any) -> DiscordSettings:
         given: dict[str, Any] = {"deadline": timedelta(seconds=5), "catch_up": timedelta(minutes=5), "channel": HOME}
         given |= {"quiet_limit": timedelta(seconds=60), "guild": GUILD, "token": SecretStr(self.discord.token)}
+        return DiscordSettings(api_base=self.discord.api_base, **(given | settings))
 
+    def channel(self, *, thread: str | None = None, **settings: Any) -> DiscordChannel:
         async def names() -> Names:
             return Names(commands=tuple(COMMANDS), runs=(RUN, "other-run"), requests=("R7",))
 
         made = DiscordChannel(
-            DiscordSettings(api_base=self.discord.api_base, **(given | settings)),
+            self.settings(**settings),
             self.ledger,
             self.clock,
             people=(Person(name=PersonName("dana"), discord=DANA),),
@@ -113,7 +115,8 @@ class Desk:
     def delivery(self, headline: str = "running", slot: str = "", **how: Any) -> Delivery:
         self._numbers += 1
         target = Target(
-            slot=slot, **{key: how.pop(key) for key in ("private_to", "conversation", "thread") if key in how}
+            slot=slot,
+            **{key: how.pop(key) for key in ("private_to", "conversation", "thread", "direct_to") if key in how},
         )
         attempt, run_id = how.pop("attempt", 0), how.pop("run_id", RUN)
         update = Update(

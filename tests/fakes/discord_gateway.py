@@ -53,6 +53,7 @@ class Gateway:
         self.url = ""
         self.heartbeat_ms = 20_000
         self.sessions: dict[str, Session] = {}
+        self._sockets: set[Socket] = set()
         self.identified = 0
         self.resumed = 0
         self.replays_all = False
@@ -82,6 +83,11 @@ class Gateway:
         if socket is not None and socket.transport is not None:
             socket.transport.abort()
 
+    def drop_all(self) -> None:
+        """Cut every connection, also of sessions that are forgotten."""
+        for socket in tuple(self._sockets):
+            socket.transport.abort()
+
     def freeze(self) -> None:
         if self.session.socket is not None:
             self.session.socket.is_frozen = True
@@ -103,6 +109,7 @@ class Gateway:
         await ws.prepare(request)
         packer = zlib.compressobj() if request.query.get("compress") == "zlib-stream" else None
         socket = Socket(ws, request.transport, packer)
+        self._sockets.add(socket)
         await socket.send({"op": 10, "d": {"heartbeat_interval": self.heartbeat_ms}, "t": None, "s": None})
         try:
             async for frame in ws:
@@ -111,6 +118,7 @@ class Gateway:
                 if socket.is_frozen:
                     await asyncio.Event().wait()
         finally:
+            self._sockets.discard(socket)
             for session in self.sessions.values():
                 if session.socket is socket:
                     session.socket = None

@@ -123,11 +123,13 @@ def map_interaction(seen: Interaction, me: str) -> Act | None:
     """A slash command, or a press of one of Hero's own buttons; None for what is neither."""
     if seen.button:
         return _press(seen, me)
-    place = Place(conversation=seen.channel, message=seen.id)
     payload: Inbound
     if seen.is_deciding:
+        # It stands in the same order of ids as messages, by which the gate tells what was said before a request.
+        place = Place(conversation=seen.channel, message=seen.id)
         payload = Said(actor=seen.actor(), place=place, text=seen.text, said_at=moment(seen.id))
     else:
+        place = Place(conversation=seen.channel)
         payload = Commanded(actor=seen.actor(), place=place, text=seen.text, said_at=moment(seen.id))
     return Act(event_id=f"cmd:{seen.id}", payload=payload)
 
