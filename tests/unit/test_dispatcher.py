@@ -28,7 +28,7 @@ from bot.redaction import Redactor
 from bot.store.store import Store
 from handlers.reply import decide_pressed
 from tests.fakes.clock import FakeClock
-from tests.fakes.snapshots import AT, RUN, checkpoint, contract, failed_job, instance, job, later, snapshot
+from tests.fakes.snapshots import AT, JOB, RUN, checkpoint, contract, failed_job, instance, job, later, snapshot
 from tests.unit.handlers.scene import (
     A_BOT,
     GUEST,
@@ -434,6 +434,29 @@ async def test_a_snapshot_of_the_launch_before_is_not_judged(desk: Desk) -> None
     assert desk.soon == [RUN]
     assert await desk.told() == []
     assert (await desk.record()).instances[-1] == launched
+
+
+async def test_a_bounded_diagnostic_reaches_github_only_once_it_is_promoted(desk: Desk) -> None:
+    """Nothing of it may be sent there before: the channel opens an issue for whatever it is given."""
+    probe = contract(run_id=OTHER, kind="diagnostic")
+    seen = snapshot(later(6), is_first=True).model_copy(update={"run_id": OTHER})
+    first = RunChecked(run_id=OTHER, snapshot=seen, judgements=())
+    known = seen.model_copy(update={"instance": instance(job_id=JOB).model_copy(update={"run_id": OTHER})})
+    desk.contracts[OTHER] = probe
+
+    await desk.dispatcher.run_checked(probe, first)
+    before = [update for update in await desk.told(GITHUB) if update.run_id == OTHER]
+    watched = [update.kind for update in await desk.told(SLACK) if update.run_id == OTHER]
+    again = RunChecked(run_id=OTHER, snapshot=known, judgements=(), lineage="heir starts from its checkpoint")
+    await desk.dispatcher.run_checked(probe, again)
+    after = [update.headline for update in await desk.told(GITHUB) if update.run_id == OTHER]
+
+    assert before == []
+    assert UpdateKind.WATCHING in watched
+    assert "this diagnostic goes on record: heir starts from its checkpoint" in after
+    assert (await desk.record(OTHER)).run.promoted == "heir starts from its checkpoint"
+    kinds = [entry.kind for entry in await desk.store.chronicle(OTHER)]
+    assert kinds == ["launched", "promoted"]
 
 
 async def test_nothing_is_asked_without_the_launch_checklist(desk: Desk) -> None:
