@@ -26,6 +26,7 @@ from tests.fakes.github_mistakes import Proofreader
 from tests.fakes.github_routes import answer as route
 from tests.fakes.github_server import Raw, Reply
 from tests.fakes.github_world import World, short_digest
+from tests.fakes.openapi import github_description
 
 PREFIX = "/api/v3"
 """GitHub Enterprise serves the same API under it."""
@@ -126,8 +127,25 @@ class Desk:
             if asked.raw.headers.get("if-none-match") == etag:
                 self.limits.refund(asked.login or "")
                 answer = replace(answer, status=304, payload=None)
+        self._hold_to_description(asked, answer)
         limits = self.limits.headers(asked.login, now) if asked.login else {}
         return replace(answer, headers=limits | answer.headers)
+
+    def _hold_to_description(self, asked: Understood, answer: Answer) -> None:
+        """Note what GitHub's own description does not allow of this request, and of this fake's answer to it."""
+        described = github_description()
+        endpoint = described.find(asked.raw.verb, asked.path)
+        if endpoint is None:
+            self.proofreader.note(f"{asked.raw.verb} {asked.path}: GitHub's description has no such endpoint")
+            return
+        body = asked.raw.body
+        if isinstance(body, list):  # "You can also pass an `array` of labels directly", says the description in prose
+            body = {"labels": body}
+        wrong = described.wrong_with_request(endpoint, asked.query, body)
+        if answer.status != HTTPStatus.NOT_MODIFIED:
+            wrong += described.wrong_with_answer(endpoint, answer.status, answer.payload)
+        for each in wrong:
+            self.proofreader.note(each)
 
     def _allowed(self, asked: Understood, caller: Caller, now: datetime) -> Answer:
         if "user-agent" not in asked.raw.headers:

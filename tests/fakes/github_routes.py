@@ -57,7 +57,7 @@ def route(verb: str, path: str) -> Callable[[Handler], Handler]:
 def _get_user(api: Api, ask: Ask, _: tuple[str, ...]) -> Answer:
     if ask.caller.by_app:
         raise RefusedError(403, "Resource not accessible by integration")
-    return Answer(200, api.views(ask).user(api.world.user(ask.caller.login)))
+    return Answer(200, api.views(ask).user(api.world.user(ask.caller.login), "public-user"))
 
 
 @route("GET", "/users/([^/]+)")
@@ -65,7 +65,7 @@ def _get_users(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     user = api.world.users.get(groups[0].lower())
     if user is None:
         raise missing()
-    return Answer(200, api.views(ask).user(user))
+    return Answer(200, api.views(ask).user(user, "public-user"))
 
 
 @route("GET", "/app")
@@ -108,7 +108,7 @@ def _get_permission(api: Api, ask: Ask, groups: tuple[str, ...]) -> Answer:
     if user is None:
         raise RefusedError(404, f"{groups[0]} is not a user")
     permission = api.world.permission(user.login)
-    view = api.views(ask).user(user)
+    view = api.views(ask).user(user, "nullable-collaborator") | {"role_name": permission}
     return Answer(200, {"permission": LEGACY.get(permission, permission), "role_name": permission, "user": view})
 
 

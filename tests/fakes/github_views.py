@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 
 from tests.fakes.github_world import RANKS, Comment, Issue, Permission, User, World
+from tests.fakes.openapi import github_description
 
 type Json = dict[str, Any]
 
@@ -32,8 +34,8 @@ class Views:
     def page_url(self) -> str:
         return f"https://github.example/{self.world.full_name}"
 
-    def user(self, user: User) -> Json:
-        return {
+    def user(self, user: User, kind: str = "simple-user") -> Json:
+        view = {
             "login": user.login,
             "id": user.id,
             "node_id": f"U_{user.id}",
@@ -42,9 +44,10 @@ class Views:
             "url": f"{self.base}/users/{user.login}",
             "html_url": f"https://github.example/{user.login}",
         }
+        return _whole(kind, view)
 
     def app(self) -> Json:
-        return {
+        view = {
             "id": APP_ID,
             "slug": APP_SLUG,
             "name": "Hero Watch",
@@ -54,13 +57,14 @@ class Views:
             "events": ["issue_comment"],
             "permissions": {"issues": "write", "metadata": "read"},
         }
+        return _whole("integration", view)
 
     def repository(self, permission: Permission, *, by_app: bool) -> Json:
         """An installation's `permissions` are all false, whatever it may do with issues: they tell of code access."""
         owner, _, name = self.world.full_name.partition("/")
         rank = -1 if by_app else RANKS.index(permission)
         needed = {"admin": "admin", "maintain": "maintain", "push": "write", "triage": "triage", "pull": "read"}
-        return {
+        view = {
             "id": self.world.repository_id,
             "node_id": f"R_{self.world.repository_id}",
             "name": name,
@@ -74,9 +78,11 @@ class Views:
             "html_url": self.page_url,
             "permissions": {key: rank >= RANKS.index(least) for key, least in needed.items()},
         }
+        return _whole("full-repository", view)
 
     def label(self, name: str) -> Json:
-        return {"name": name, "color": "ededed", "description": None, "url": f"{self.repo_url}/labels/{name}"}
+        view = {"name": name, "color": "ededed", "description": None, "url": f"{self.repo_url}/labels/{quote(name)}"}
+        return _whole("label", view)
 
     def issue(self, issue: Issue) -> Json:
         url = f"{self.repo_url}/issues/{issue.number}"
@@ -107,12 +113,18 @@ class Views:
             "html_url": f"{self.page_url}/issues/{issue.number}",
         }
         if issue.pull_request:
-            found["pull_request"] = {"url": f"{self.repo_url}/pulls/{issue.number}"}
-        return found
+            page = f"{self.page_url}/pull/{issue.number}"
+            found["pull_request"] = {
+                "url": f"{self.repo_url}/pulls/{issue.number}",
+                "html_url": page,
+                "diff_url": f"{page}.diff",
+                "patch_url": f"{page}.patch",
+            }
+        return _whole("issue", found)
 
     def comment(self, comment: Comment) -> Json:
         author = self.world.user(comment.author)
-        return {
+        view = {
             "id": comment.id,
             "node_id": f"IC_{comment.id}",
             "body": comment.body,
@@ -125,10 +137,11 @@ class Views:
             "issue_url": f"{self.repo_url}/issues/{comment.issue}",
             "html_url": f"{self.page_url}/issues/{comment.issue}#issuecomment-{comment.id}",
         }
+        return _whole("issue-comment", view)
 
     def installation(self) -> Json:
         owner = self.world.full_name.partition("/")[0]
-        return {
+        view = {
             "id": INSTALLATION_ID,
             "app_id": APP_ID,
             "app_slug": APP_SLUG,
@@ -141,3 +154,9 @@ class Views:
             "access_tokens_url": f"{self.base}/app/installations/{INSTALLATION_ID}/access_tokens",
             "repositories_url": f"{self.base}/installation/repositories",
         }
+        return _whole("installation", view)
+
+
+def _whole(schema: str, view: Json) -> Json:
+    """Return a view with every field that GitHub's description demands; what is not given above nobody reads."""
+    return github_description().completed(schema, view)
