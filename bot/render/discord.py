@@ -9,7 +9,6 @@ of the ids in ``mentions``.
 import re
 from collections.abc import Iterable
 from hashlib import sha256
-from itertools import zip_longest
 from typing import Any
 
 from bot.model.update import Choice, Standing, Update, UpdateKind
@@ -97,9 +96,8 @@ def render_discord(
         also: those of ``update.also_asked``, in their order. Nobody else is ever mentioned.
         reads_replies: whether Hero may read what people write without mentioning it.
     """
-    named = [
-        pair for pair in zip_longest((update.asked, *update.also_asked), (mention, *also), fillvalue="") if pair[0]
-    ]
+    names = tuple(name for name in (update.asked, *update.also_asked) if name)
+    named = list(zip(names, (mention, *also, *("" for _ in names)), strict=False))
     pinged = [user for _, user in named if _USER_ID.fullmatch(user)] if _pings(update) else []
     asked = ", ".join(f"<@{user}>" if user in pinged else f"**{_one_line(name, 100)}**" for name, user in named)
     mentions = tuple(int(user) for user in pinged)

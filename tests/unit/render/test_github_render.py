@@ -101,6 +101,14 @@ CASES: dict[UpdateKind, Case] = {
         "headline": "the new job is submitted",
         "next": "Hero waits for it to load step 8000.",
     },
+    UpdateKind.ESCALATION: {
+        "headline": "I4 has waited 1 h for a person: progress.stalled: no new step for 31 min",
+        "severity": Severity.CRITICAL,
+        "evidence": EVIDENCE,
+        "asked": PersonName("dana"),
+        "also_asked": (PersonName("kim"),),
+        "next": "to stop this: `/hero ack I4`, or say anything in the run's conversation",
+    },
     UpdateKind.ANSWER: {"headline": "two runs are watched", "run_id": None, "standing": None, "evidence": EVIDENCE},
     UpdateKind.NOTICE: {"headline": "Slack is not connected", "run_id": None, "standing": None},
 }

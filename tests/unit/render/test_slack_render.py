@@ -37,7 +37,13 @@ PLAN = (
     "command: iris job run --no-wait --tpu v5p-8 -- python train.py",
 )
 EVIDENCE = ("task 0 exit code 137, peak memory 99.8 %", "log: RuntimeError: <HBM> & host out of memory")
-CRITICAL = {UpdateKind.FAILED, UpdateKind.INCIDENT_OPENED, UpdateKind.REQUEST_ASKED, UpdateKind.REQUEST_REMINDER}
+CRITICAL = {
+    UpdateKind.FAILED,
+    UpdateKind.INCIDENT_OPENED,
+    UpdateKind.REQUEST_ASKED,
+    UpdateKind.REQUEST_REMINDER,
+    UpdateKind.ESCALATION,
+}
 HEADLINES = {
     UpdateKind.WATCHING: "Hero watches this run",
     UpdateKind.LAUNCHED: "launched as /dana/hero-coord",
@@ -53,6 +59,7 @@ HEADLINES = {
     UpdateKind.REQUEST_REMINDER: "R7 still waits for an answer",
     UpdateKind.REQUEST_ANSWERED: "R7 was approved",
     UpdateKind.ACTION_PROGRESS: "the new job is submitted",
+    UpdateKind.ESCALATION: "I4 has waited 1 h for a person: progress.stalled: no new step for 31 min",
     UpdateKind.ANSWER: "two runs are watched",
     UpdateKind.NOTICE: "the disk is full: nothing is promised until there is space",
 }
@@ -76,6 +83,7 @@ def example(kind: UpdateKind) -> Update:
         plan=PLAN if is_request or kind is UpdateKind.REQUEST_ANSWERED else (),
         next="Hero checks again in 15 min." if kind is not UpdateKind.ANSWER else "",
         asked=PersonName("dana") if kind in CRITICAL | {UpdateKind.LIVE_STATUS} else None,
+        also_asked=(PersonName("kim"), PersonName("lou")) if kind is UpdateKind.ESCALATION else (),
         choice=choice,
     )
 
