@@ -231,7 +231,7 @@ def _tell_arrival(context: Context, before: Record, after: Record, at: datetime)
 def _share(context: Context, step: int, record: Record) -> str:
     """`` (40 %)``; nothing where the final step is not known."""
     final = context.contract.ending_at(record.run.progress.final_step).final_step
-    return f" ({step / final:.0%})" if final else ""
+    return f" ({100 * step / final:.0f} %)" if final else ""
 
 
 def _after_milestone(context: Context, step: int, record: Record) -> str:

@@ -12,6 +12,9 @@ from bot.model.run import RunState
 from bot.model.update import Standing, UpdateKind
 from bot.model.value import Value
 
+STANDS_STILL = ("progress.",)
+"""How the checks begin whose open incident says that no step is made."""
+
 
 class Rules(Value):
     """The settings that decisions depend on."""
@@ -76,6 +79,7 @@ def everywhere(context: Context) -> Context:
 def standing_of(record: Record, contract: Contract) -> Standing:
     """Return where the run is, as far as is known, for an update."""
     run, progress = record.run, record.run.progress
+    is_still = any(i.is_open and i.check.startswith(STANDS_STILL) for i in record.incidents)
     contract = contract.ending_at(progress.final_step)
     return Standing(
         state=run.state,
@@ -88,7 +92,7 @@ def standing_of(record: Record, contract: Contract) -> Standing:
         step_at=progress.step_at,
         checkpoint_step=progress.checkpoint_step,
         checkpoint_at=progress.checkpoint_at,
-        eta=progress.eta(contract.final_step) if run.state is RunState.RUNNING else None,
+        eta=progress.eta(contract.final_step) if run.state is RunState.RUNNING and not is_still else None,
         job_id=record.instance.job_id if record.instance else None,
         checked_at=run.last_checked_at,
         links=_links(record),

@@ -11,10 +11,9 @@ from bot.model.record import Record
 from bot.model.run import RunState
 from bot.render.words import say_time
 from checks.accelerator import wanted_of
-from handlers.context import Context
+from handlers.context import STANDS_STILL, Context
 
 _DOWN = frozenset({RunState.FAILED, RunState.ENDED_SHORT})
-_STANDS_STILL = ("progress.",)
 _WORTH_SAYING = timedelta(minutes=1)
 _FORESEEABLE = timedelta(days=3650)
 
@@ -40,8 +39,7 @@ def idle_line(record: Record, context: Context, at: datetime) -> str | None:
         if at - instance.ended_at < _WORTH_SAYING:
             return None
         return f"idle: {_spent(at - instance.ended_at, accelerators_of(record, context))}, since the job ended"
-    is_still = any(i.is_open and i.check.startswith(_STANDS_STILL) for i in record.incidents)
-    if run.state is RunState.RUNNING and is_still and run.progress.step_at is not None:
+    if run.state is RunState.RUNNING and _stands_still(record) and run.progress.step_at is not None:
         spent = _spent(at - run.progress.step_at, accelerators_of(record, context))
         return f"held without a new step: {spent}"
     return None
@@ -86,12 +84,14 @@ def next_save_line(record: Record, at: datetime) -> str | None:
     progress = record.run.progress
     if record.run.state is not RunState.RUNNING or progress.step is None:
         return None
+    if _stands_still(record):
+        return "next save: none while no step is made"
     every, saved, pace = progress.save_every_steps, progress.checkpoint_step, progress.steps_per_s
     if not every or saved is None or not pace:
         return "next save: unknown, too few were seen to tell how far apart they are"
     due = saved + every * max(1, -(-(progress.step + 1 - saved) // every))
     left = timedelta(seconds=(due - progress.step) / pace) - (at - (progress.step_at or at))
-    when = f"in about {say_duration(left)}" if left > timedelta() else "due now"
+    when = f"in about {say_duration(_rounded(left))}" if left > timedelta() else "due now"
     return f"next save: {when}, at step {due} (the last two were {every} steps apart)"
 
 
@@ -121,13 +121,23 @@ def running_costs(record: Record, context: Context, at: datetime) -> tuple[str, 
     return tuple(line for line in lines if line is not None)
 
 
+def _stands_still(record: Record) -> bool:
+    return any(i.is_open and i.check.startswith(STANDS_STILL) for i in record.incidents)
+
+
 def _spent(length: timedelta, accelerators: int | None) -> str:
     """``2 h 10 min, 555 accelerator-hours (256 accelerators)``."""
     length = max(length, timedelta())
+    said = say_duration(_rounded(length))
     if accelerators is None:
-        return f"{say_duration(length)}, accelerator-hours unknown"
+        return f"{said}, accelerator-hours unknown"
     if accelerators == 0:
-        return f"{say_duration(length)}, no accelerators"
+        return f"{said}, no accelerators"
     hours = length.total_seconds() / 3600 * accelerators
     counted = f"{hours:,.0f}" if hours >= 10 else f"{hours:.1f}"  # noqa: PLR2004 - two digits say enough
-    return f"{say_duration(length)}, {counted} accelerator-hours ({accelerators} accelerators)"
+    return f"{said}, {counted} accelerator-hours ({accelerators} accelerators)"
+
+
+def _rounded(length: timedelta) -> timedelta:
+    """Whole minutes once there are many: nobody decides by seconds."""
+    return length if length < timedelta(minutes=5) else timedelta(minutes=round(length.total_seconds() / 60))

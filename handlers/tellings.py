@@ -14,10 +14,10 @@ from bot.model.record import Record, Telling
 from bot.model.run import RunState
 from bot.model.update import Choice, Update, UpdateKind
 from bot.model.verdict import Severity
-from bot.render.words import say_time, say_validity
+from bot.render.words import STATE_WORDS, say_time, say_validity
 from handlers.charts import chart_of
 from handlers.context import Context, standing_of
-from handlers.costs import decide_by_line, failure_costs, idle_line, next_save_line, running_costs
+from handlers.costs import decide_by_line, failure_costs, idle_line, next_save_line, replay_line, running_costs
 from handlers.plans import asks_again, plan_lines, question_of
 
 
@@ -102,10 +102,16 @@ def _live_next(context: Context, record: Record, at: datetime) -> str:
 def _live_headline(record: Record) -> str:
     if record.run.is_paused:
         return "not watched now: the watch is paused"
-    count = sum(i.is_open for i in record.incidents)
-    if not count:
-        return "no open incident"
-    return "1 open incident" if count == 1 else f"{count} open incidents"
+    alive = sorted((i for i in record.incidents if i.is_open), key=lambda i: (-i.finding.severity.rank, i.number))
+    words = [STATE_WORDS[record.run.state]]
+    if (asked := record.open_request) is not None:
+        words.append(f"{asked.name} waits for {asked.dri}")
+    if alive:
+        more = f", and {len(alive) - 1} more" if len(alive) > 1 else ""
+        words.append(f"I{alive[0].number}: {alive[0].finding.summary.rstrip('.')}{more}")
+    else:
+        words.append("no open incident")
+    return "; ".join(words)
 
 
 def promoted(context: Context, record: Record, reason: str, at: datetime) -> Telling:
@@ -283,8 +289,10 @@ def _stakes(context: Context, record: Record, request: Request, at: datetime) ->
     """What waiting costs, and until when the answer fits the working hours of whoever gives it."""
     is_relaunch = request.plan.kind == "relaunch" and record.instance is not None
     idle = idle_line(record, context, at) if is_relaunch else None
-    save = next_save_line(record, at) if request.plan.kind in {"relaunch", "stop"} and record.instance else None
-    return tuple(line for line in (idle, save, decide_by_line(request, context, at)) if line is not None)
+    is_stop = request.plan.kind == "stop"
+    lost = replay_line(record, context, record.run.progress.checkpoint_step) if is_stop else None
+    save = next_save_line(record, at) if is_stop or is_relaunch else None
+    return tuple(line for line in (idle, lost, save, decide_by_line(request, context, at)) if line is not None)
 
 
 _ENDINGS = {

@@ -36,6 +36,8 @@ _SHORT_EVIDENCE_LIMIT = 800
 _SHOWN_LINES = 3
 _SHOWN_LINE_LIMIT = 300
 _LEAST_EVIDENCE = 200
+_THE_ISSUE = "issue"
+"""A link to where the comment stands already."""
 _LOGIN = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,38})")
 _REQUEST = re.compile(r"R[0-9]{1,9}")
 
@@ -158,7 +160,7 @@ def _next(update: Update) -> str:
 def _standing(standing: Standing | None, timezone: str) -> str:
     if standing is None:
         return ""
-    facts = standing_facts(standing, timezone)
+    facts = [fact for fact in standing_facts(standing, timezone) if fact[0] != _THE_ISSUE]
     lines = [f"- **{label}:** {_sentence(value, _FACT_LIMIT)}" for label, value in facts[:_FACTS_MOST]]
     if len(facts) > _FACTS_MOST:
         lines.append(f"- and {len(facts) - _FACTS_MOST} more that could not be read")

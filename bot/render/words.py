@@ -76,7 +76,7 @@ def standing_facts(standing: Standing, timezone: str) -> tuple[tuple[str, str], 
 
 
 def _say_throughput(now: float, usual: float | None) -> str:
-    beside = f", {now / usual:.0%} of the usual" if usual else ""
+    beside = f", {100 * now / usual:.0f} % of the usual" if usual else ""
     return f"{now:,.0f} tokens/s{beside}"
 
 

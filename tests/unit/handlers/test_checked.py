@@ -214,7 +214,7 @@ def test_the_live_status_is_as_grave_as_what_is_still_open() -> None:
 
     live = told(decision, UpdateKind.LIVE_STATUS)
     assert live.severity is Severity.INFO
-    assert live.headline == "no open incident"
+    assert live.headline == "running; no open incident"
 
 
 def test_many_findings_at_one_check_are_one_message_and_a_failure_stands_by_itself() -> None:
@@ -670,7 +670,7 @@ def test_the_newest_milestone_passed_is_told_once_and_those_before_the_first_loo
     rewound = check(after(known, second), snapshot(later(30), metrics=[row(320, loss=2.0)]), around=around)
 
     assert kinds(first) == [UpdateKind.WATCHING]
-    assert told(second, UpdateKind.MILESTONE).headline == "step 350 is reached (4%)"
+    assert told(second, UpdateKind.MILESTONE).headline == "step 350 is reached (4 %)"
     assert kinds(rewound) == []
 
 
@@ -684,7 +684,7 @@ def test_of_a_launch_that_hero_made_no_milestone_is_history() -> None:
     late = check(known, snapshot(later(15), metrics=[row(360, loss=2.0)]), around=around)
 
     assert UpdateKind.MILESTONE not in kinds(early)
-    assert told(late, UpdateKind.MILESTONE).headline == "step 350 is reached (4%)"
+    assert told(late, UpdateKind.MILESTONE).headline == "step 350 is reached (4 %)"
 
 
 def test_a_command_that_could_not_be_submitted_is_said_at_first_sight() -> None:
