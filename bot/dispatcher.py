@@ -44,7 +44,7 @@ from handlers.outcome import decide_outcome, voided_request
 from handlers.promoted import promoted
 from handlers.recorded import recorded_without_contract
 from handlers.terminal import remind_at_start
-from handlers.timers import decide_time_passed
+from handlers.timers import decide_time_passed, is_status_due
 
 log = structlog.get_logger()
 
@@ -239,7 +239,8 @@ class Dispatcher:
             async with self._on.transaction() as tx:
                 record = await tx.record(run_id)
                 context = self._on.context(contract, record)
-                decision = decide_time_passed(record, context, at, since=self._since)
+                noise = await tx.told(run_id, at) if is_status_due(record, context, at) else None
+                decision = decide_time_passed(record, context, at, since=self._since, noise=noise)
                 if decision != Decision():
                     await tx.apply(self._on.recorded(record, decision, context, at), run_id, at)
 

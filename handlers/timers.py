@@ -3,9 +3,11 @@
 Works from what is on record alone, so that it speaks even when no source answers and no check gets through.
 """
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from bot.model.audit import AuditEntry
+from bot.model.delivery import ChannelName, Told
 from bot.model.durations import say_duration
 from bot.model.incident import News, open_incident
 from bot.model.plan import Request, RequestState
@@ -30,7 +32,14 @@ _READ_PAST_THE_END = timedelta(minutes=3)
 """Longer than any channel takes to be read: GitHub is polled once a minute."""
 
 
-def decide_time_passed(record: Record, context: Context, at: datetime, *, since: datetime) -> Decision:
+def decide_time_passed(
+    record: Record,
+    context: Context,
+    at: datetime,
+    *,
+    since: datetime,
+    noise: Told | None = None,
+) -> Decision:
     """Return what the clock alone changes for one run.
 
     Args:
@@ -38,14 +47,15 @@ def decide_time_passed(record: Record, context: Context, at: datetime, *, since:
         context: its contract and rules.
         at: now.
         since: when this Hero began to look after runs.
+        noise: how many messages there were about it, for the routine status; None where nobody counted.
     """
     requests = tuple(changed for r in record.requests if (changed := _request_after(r, context, at, since)) is not None)
     ladder = escalate(record, context, at, since=since)
     told = [telling for request in requests for telling in _tell_request(context, record, request, at)]
     incident = _watch_over_the_watch(record, context, at, since)
     told.extend((*incident.tell, *ladder.tell))
-    if not told and _is_status_due(record, context, at):
-        told.append(_routine_status(context, record, at))
+    if not told and is_status_due(record, context, at):
+        told.append(_routine_status(context, record, at, noise))
     incidents = (*incident.incidents, *ladder.incidents)
     if not told:
         run = ladder.run if ladder.run != record.run else None
@@ -142,14 +152,14 @@ def _judge_silence(record: Record, context: Context, at: datetime, since: dateti
     return Fail(finding=finding)
 
 
-def _is_status_due(record: Record, context: Context, at: datetime) -> bool:
+def is_status_due(record: Record, context: Context, at: datetime) -> bool:
     """A routine status at least every 24 h, sooner only with news (manage-hero-run, "Run Record")."""
     last = record.run.last_told_at
     is_alive = record.instance is not None and record.run.state not in _OVER and not record.run.is_paused
     return is_alive and last is not None and at - last >= context.rules.status_every
 
 
-def _routine_status(context: Context, record: Record, at: datetime) -> Telling:
+def _routine_status(context: Context, record: Record, at: datetime, told: Told | None) -> Telling:
     standing = standing_of(record, context.contract)
     return tellings.tell(
         context,
@@ -158,6 +168,17 @@ def _routine_status(context: Context, record: Record, at: datetime) -> Telling:
         kind=UpdateKind.ROUTINE_STATUS,
         key=f"routine/{at.isoformat()}",
         headline=f"routine status: {standing.state}, nothing new for {say_duration(context.rules.status_every)}",
-        evidence=tuple(f"open: {i.check}: {i.finding.summary}" for i in record.incidents if i.is_open),
+        evidence=(*(f"open: {i.check}: {i.finding.summary}" for i in record.incidents if i.is_open), *_say_told(told)),
         next_=f"the next check is due within {say_duration(context.cadence)}",
     )
+
+
+def _say_told(told: Told | None) -> tuple[str, ...]:
+    """Say what the noise was, so that people can tell when it is too much."""
+    if told is None:
+        return ()
+
+    def say(counts: Mapping[ChannelName, int]) -> str:
+        return ", ".join(f"{count} on {channel}" for channel, count in sorted(counts.items())) or "none"
+
+    return (f"messages about this run: {say(told.day)} in the last 24h, {say(told.week)} in the last 7 days",)

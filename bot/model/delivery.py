@@ -109,3 +109,12 @@ class Awaited(Value):
     """A request waits for its answer, or what was approved is under way and may be taken back."""
     over: frozenset[RunId] = frozenset()
     """Ended or blocked for a while, and nothing is asked."""
+
+
+class Told(Value):
+    """How many messages about a run each channel got; what is edited in place counts once, the live status not."""
+
+    day: dict[ChannelName, int]
+    """In the last 24 hours."""
+    week: dict[ChannelName, int]
+    """In the last seven days, which is how long the outbox is kept at least."""

@@ -15,11 +15,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from pydantic import ValidationError
-from sqlalchemy import ColumnElement, and_, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.model.delivery import ChannelName, Delivery, Later, Never, Posted, SendOutcome, Sent, Target
 from bot.model.record import Telling
+from bot.model.value import RunId
 from bot.redaction import Redactor
 from bot.store import ledger
 from bot.store.rows import insert_once, to_json, unreadable
@@ -177,6 +178,25 @@ async def _remember(connection: AsyncConnection, delivery: Delivery, sent: Sent)
             link=sent.link,
         )
         await ledger.save(connection, posted)
+
+
+async def told_since(connection: AsyncConnection, run_id: RunId, since: datetime) -> dict[ChannelName, int]:
+    """Return how many messages about a run each channel got since then.
+
+    What shares a slot is one message that was edited; the live status and the record make nobody's phone ring.
+    """
+    message = case((deliveries.c.slot == "", deliveries.c.key), else_=deliveries.c.lane + " " + deliveries.c.slot)
+    statement = (
+        select(deliveries.c.channel, func.count(message.distinct()))
+        .where(
+            deliveries.c.run_id == run_id,
+            deliveries.c.state == _SENT,
+            deliveries.c.ended_at >= since,
+            deliveries.c.slot.not_in(_LANES_OF_THEIR_OWN),
+        )
+        .group_by(deliveries.c.channel)
+    )
+    return {ChannelName(channel): count for channel, count in await connection.execute(statement)}
 
 
 async def counts(connection: AsyncConnection) -> dict[str, int]:

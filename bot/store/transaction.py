@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -12,7 +12,7 @@ from bot.errors import StoreError
 from bot.model.action import Action
 from bot.model.audit import AuditEntry
 from bot.model.chronicle import Entry
-from bot.model.delivery import ChannelName
+from bot.model.delivery import ChannelName, Told
 from bot.model.plan import Request
 from bot.model.record import Decision, Record
 from bot.model.value import RunId
@@ -111,6 +111,12 @@ class Transaction:
         """Return whose conversation has exactly this root message."""
         with self._whole():
             return await ledger.find_run_by_thread(self._connection, channel, message_id)
+
+    async def told(self, run_id: RunId, at: datetime) -> Told:
+        """Return how many messages about a run there were until now; an edit of one is none."""
+        with self._whole():
+            day = await outbox.told_since(self._connection, run_id, at - timedelta(days=1))
+            return Told(day=day, week=await outbox.told_since(self._connection, run_id, at - timedelta(days=7)))
 
     async def inbox_done(self, number: int) -> None:
         """Note an event as handled, together with all else that this transaction does.

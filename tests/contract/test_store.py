@@ -21,7 +21,7 @@ from bot.model.audit import AuditEntry
 from bot.model.delivery import Awaited, ChannelName, Later, Never, Posted, Sent
 from bot.model.incident import Incident
 from bot.model.plan import RequestState
-from bot.model.record import Decision
+from bot.model.record import Decision, Telling
 from bot.model.run import Instance, Progress, Run, RunState
 from bot.model.value import CheckId, JobId, RunId
 from bot.model.verdict import Finding, Severity
@@ -182,7 +182,7 @@ async def test_a_write_cancelled_at_any_moment_is_stored_whole_or_not_at_all(sto
 
 WRITER = """
 import asyncio, sys
-from bot.model.record import Decision
+from bot.model.record import Decision, Telling
 from bot.model.run import Run
 from bot.redaction import Redactor
 from bot.store.store import Store
@@ -496,6 +496,31 @@ async def test_the_most_severe_goes_first_and_within_it_the_oldest(store: Store)
     )
 
     assert await keys(store) == ["failed/slack", "asked/slack", "warned/slack", "status/slack"]
+
+
+async def test_messages_are_counted_by_channel_and_an_edit_or_the_live_status_is_none(
+    store: Store, clock: FakeClock
+) -> None:
+    both = (SLACK, ChannelName.GITHUB)
+
+    async def send(*tell: Telling) -> None:
+        await apply(store, Decision(tell=tell))
+        for channel in both:
+            for delivery in await store.due_deliveries(channel):
+                await store.delivery_begun(delivery.number)
+                await store.delivery_ended(delivery.number, Sent(message_id="1"))
+
+    await send(a_telling("days ago"))
+    clock.advance(timedelta(days=3))
+    await send(a_telling("failed", channels=both), a_telling("asked", slot="request:1"), a_telling("l1", slot="live"))
+    await send(a_telling("answered", slot="request:1"), a_telling("l2", slot="live"), a_telling("of", run_id=OTHER))
+    await apply(store, Decision(tell=(a_telling("not sent yet"),)))
+
+    async with store.transaction() as tx:
+        told = await tx.told(RUN, clock.now())
+
+    assert told.day == {SLACK: 2, ChannelName.GITHUB: 1}
+    assert told.week == {SLACK: 3, ChannelName.GITHUB: 1}
 
 
 async def test_a_request_never_overtakes_the_failure_it_is_about(store: Store, clock: FakeClock) -> None:

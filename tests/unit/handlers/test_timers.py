@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bot.model.delivery import ChannelName, Told
 from bot.model.plan import RequestState
 from bot.model.record import Decision, Record
 from bot.model.run import Run, RunState
@@ -21,7 +22,7 @@ def passes(known: Record, hours: float, **fields: Any) -> Decision:
     at = AT + timedelta(hours=hours)
     if "is_checked" not in fields or fields.pop("is_checked"):
         known = known.model_copy(update={"run": known.run.model_copy(update={"last_checked_at": at})})
-    return decide_time_passed(known, context(), at, since=fields.pop("since", LONG_AGO))
+    return decide_time_passed(known, context(), at, since=fields.pop("since", LONG_AGO), noise=fields.get("noise"))
 
 
 def told_of(**fields: Any) -> Record:
@@ -162,3 +163,13 @@ def test_a_paused_run_is_neither_missed_nor_reported_on() -> None:
     paused = known.model_copy(update={"run": known.run.model_copy(update={"is_paused": True})})
 
     assert passes(paused, 30, is_checked=False) == Decision()
+
+
+def test_the_routine_status_says_how_many_messages_there_were() -> None:
+    told = Told(day={}, week={ChannelName.SLACK: 12, ChannelName.GITHUB: 5})
+
+    decision = passes(told_of(), 24, noise=told)
+
+    assert decision.tell[0].update.evidence[-1] == (
+        "messages about this run: none in the last 24h, 5 on github, 12 on slack in the last 7 days"
+    )
