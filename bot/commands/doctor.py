@@ -62,7 +62,7 @@ async def diagnose(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
             "people": lambda: probe_people(settings, usable, clock),
             "slack": lambda: probe_slack(settings.slack),
             "discord": lambda: probe_discord(settings.discord),
-            "github": lambda: probe_github(settings.github, clock),
+            "github": lambda: probe_github(settings, clock),
             "iris": lambda: probe_iris(settings.iris, usable, clock),
             "finelog": lambda: probe_finelog(settings.finelog_in_use, usable, clock),
             "kubernetes": lambda: probe_kubernetes(settings.kubernetes, clock),

@@ -6,21 +6,24 @@ from pathlib import Path
 
 from bot.channels.github.client import GitHubClient
 from bot.channels.github.doctor import examine
+from bot.channels.github.records import Records
+from bot.channels.github.webhook import PATH
 from bot.channels.slack.api import SlackApi
 from bot.channels.slack.doctor import probe
 from bot.channels.slack.identify import standing_of
 from bot.clock import Clock
 from bot.commands.probing import Probe, bad, good
+from bot.commands.sight import open_store
 from bot.errors import ServiceError
 from bot.model.contract import Contract
 from bot.model.durations import say_duration
 from bot.model.person import Actor, Person, Platform
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.tracker import TrackerRunState
+from bot.render.words import say_time
 from bot.settings import (
     DiscordSettings,
     FinelogSettings,
-    GitHubSettings,
     IrisSettings,
     Settings,
     SlackSettings,
@@ -56,17 +59,40 @@ async def probe_slack(settings: SlackSettings) -> tuple[Probe, ...]:
     return tuple(Probe(each.connection, each.ok, each.detail, each.fix) for each in found)
 
 
-async def probe_github(settings: GitHubSettings, clock: Clock) -> tuple[Probe, ...]:
-    """Ask what the GitHub channel knows of itself."""
-    if not settings.is_set and settings.repository is None:
+async def probe_github(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
+    """Ask what the GitHub channel knows of itself, and how comments reach it."""
+    github = settings.github
+    if not github.is_set and github.repository is None:
         return (good("github", "not configured"),)
-    if not settings.is_set:
+    if not github.is_set:
         return (bad("github token", "not set", "set HERO_GITHUB__TOKEN, [github] token_file, or a GitHub App"),)
-    client = GitHubClient(settings, clock, pacing=timedelta(seconds=1))
+    client = GitHubClient(github, clock, pacing=timedelta(seconds=1))
     try:
-        return tuple(Probe(*finding) for finding in await examine(client))
+        found = tuple(Probe(*finding) for finding in await examine(client))
     finally:
         client.close()
+    return (*found, await _probe_comments(settings, clock))
+
+
+async def _probe_comments(settings: Settings, clock: Clock) -> Probe:
+    """Say which way comments arrive; that no delivery was ever seen is a note, since polling misses nothing."""
+    github, name = settings.github, "github comments"
+    poll = say_duration(github.poll)
+    if github.webhook_secret is None:
+        return good(name, f"are read every {poll}; there is no webhook")
+    async with open_store(settings, clock) as store:
+        seen = await Records(store).delivered() if store is not None else None
+    if seen is None:
+        fix = (
+            f"add a webhook to {github.repository}: https://YOUR-HOST{PATH} as payload URL, content type "
+            "application/json, the secret, and of the events Issue comments alone"
+        )
+        return good(name, f"are read every {poll}: no delivery of the webhook was seen yet", fix)
+    last = f"{seen.count} deliveries of the webhook were seen, the last at {say_time(seen.at, settings.bot.timezone)}"
+    if not seen.is_reliable:
+        fix = "see the webhook's Recent Deliveries on GitHub for what became of the others"
+        return good(name, f"are read every {poll}, since a comment was not delivered: {last}", fix)
+    return good(name, f"{last}; they are read every {say_duration(github.sweep)} besides")
 
 
 async def probe_iris(settings: IrisSettings, contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:

@@ -12,6 +12,7 @@ from aiohttp import web
 from aiohttp.test_utils import TestServer
 from pydantic import SecretStr
 
+from bot.channels.github.records import Delivered, Records
 from bot.clock import SystemClock
 from bot.commands.doctor import diagnose, settings_in_use, show_diagnosis
 from bot.commands.exits import Exit
@@ -101,6 +102,29 @@ async def test_all_that_is_well_is_said_to_be(settings: Settings) -> None:
         *("slack token", "slack scopes", "slack app token", "slack channel"),
         *("github token", "github repository", "github issues", "checkpoints my-run", "iris", "finelog", "heartbeat"),
     }
+
+
+async def test_how_comments_arrive_and_whether_the_webhook_ever_delivered_is_said(settings: Settings) -> None:
+    hooked = settings.github.model_copy(update={"webhook_secret": SecretStr("a secret that is long enough")})
+
+    async def seen(among: Settings) -> Probe:
+        return by_name(await diagnose(among, CLOCK))["github comments"]
+
+    assert (await seen(settings))[1:] == (True, "are read every 1 min; there is no webhook", "")
+    settings = settings.model_copy(update={"github": hooked})
+    never = await seen(settings)
+    assert "no delivery of the webhook was seen yet" in never.detail
+    assert "https://YOUR-HOST/github/webhook" in never.fix
+
+    store = await Store.open(settings.bot.database, CLOCK, Redactor())
+    records = Records(store)
+    delivered = Delivered(at=START, event="issue_comment", count=7)
+    await records.save_delivered(delivered)
+    well = await seen(settings)
+    assert well.detail.startswith("7 deliveries of the webhook were seen, the last at 2026-11-29 03:00 UTC; they are")
+    await records.save_delivered(delivered.model_copy(update={"missed_at": START + timedelta(hours=1)}))
+    assert "Recent Deliveries" in (await seen(settings)).fix
+    await store.close()
 
 
 async def test_each_thing_that_is_wrong_comes_with_its_fix(
