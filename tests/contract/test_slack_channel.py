@@ -18,7 +18,8 @@ from pydantic import SecretStr
 from starlette.applications import Starlette
 
 from bot.channels.slack.channel import SlackChannel
-from bot.channels.slack.manifest import EVENTS, NEEDED_SCOPES, slack_manifest
+from bot.channels.slack.manifest import EVENTS, FILES_SCOPE, NEEDED_SCOPES, slack_manifest
+from bot.model.chart import Chart, Mark
 from bot.model.delivery import Awaited, ChannelName, Delivery, Later, Never, Posted, SendOutcome, Sent, Target
 from bot.model.event import Commanded, Inbound, Pressed, Said, Unsaid
 from bot.model.person import Actor, Person, Platform
@@ -126,7 +127,8 @@ class Desk:
     def delivery(self, headline: str = "running", slot: str = "", **how: Any) -> Delivery:
         self._numbers += 1
         target = Target(
-            slot=slot, **{key: how.pop(key) for key in ("private_to", "conversation", "thread") if key in how}
+            slot=slot,
+            **{key: how.pop(key) for key in ("private_to", "conversation", "thread", "direct_to") if key in how},
         )
         attempt, run_id = how.pop("attempt", 0), how.pop("run_id", RUN)
         update = Update(
@@ -513,6 +515,22 @@ async def test_a_missing_scope_and_a_revoked_token_name_their_fix(desk: Desk) ->
     assert isinstance(revoked, Later)
     assert "HERO_SLACK__BOT_TOKEN" in channel.trouble
     assert desk.slack.bot_token not in channel.trouble + revoked.reason
+
+
+async def test_what_waits_comes_to_a_person_by_direct_message_and_mentions_who_else_is_asked(desk: Desk) -> None:
+    channel = desk.channel()
+    asked: dict[str, Any] = {"asked": PersonName("dana"), "also_asked": (PersonName("kim"),)}
+    delivery = desk.delivery("I4 has waited 30 min", kind=UpdateKind.ESCALATION, direct_to="U1", **asked)
+
+    sent = await channel.send(delivery)
+    nobody = await channel.send(desk.delivery("I4 has waited", kind=UpdateKind.ESCALATION, direct_to="U0NOBODY"))
+
+    (direct,) = desk.slack.own_messages("DU1")
+    assert isinstance(sent, Sent)
+    assert "I4 has waited 30 min" in direct.shown
+    assert "<@U1>, *kim*" in direct.shown
+    assert desk.own() == [], "the run's thread is left alone"
+    assert isinstance(nobody, Never)
 
 
 async def test_a_private_answer_is_ephemeral_and_direct_where_hero_is_not(desk: Desk) -> None:
@@ -1035,5 +1053,62 @@ def test_the_manifest_follows_the_mode() -> None:
     assert socket["settings"]["socket_mode_enabled"] is True
     assert http["settings"]["socket_mode_enabled"] is False
     assert http["features"]["slash_commands"][0]["url"] == "https://hero.example/slack/events"
-    assert set(socket["oauth_config"]["scopes"]["bot"]) == NEEDED_SCOPES
+    assert set(socket["oauth_config"]["scopes"]["bot"]) == {*NEEDED_SCOPES, FILES_SCOPE}
     assert tuple(socket["settings"]["event_subscriptions"]["bot_events"]) == EVENTS
+
+
+# Pictures
+
+CHART = Chart(
+    run_id=RUN,
+    points=tuple((step, 3 - step / 100, 1e6) for step in range(50)),
+    marks=(Mark(label="I1 job.ended", severity=Severity.CRITICAL, step=49, from_step=49, to_step=49),),
+)
+
+
+async def test_a_failure_has_its_picture_in_the_runs_thread(desk: Desk) -> None:
+    channel = desk.channel(deadline=timedelta(seconds=20))
+    root = await desk.opened(channel)
+
+    sent = await channel.send(desk.delivery("the job failed", kind=UpdateKind.FAILED, chart=CHART))
+
+    assert isinstance(sent, Sent)
+    (file,) = desk.slack.files
+    assert (file.channel, file.thread, file.name) == ("C1", root, f"{RUN}.png")
+    assert file.content.startswith(b"\x89PNG")
+
+
+async def test_the_picture_that_one_person_asked_for_stands_in_the_thread_too(desk: Desk) -> None:
+    channel = desk.channel(deadline=timedelta(seconds=20))
+    root = await desk.opened(channel)
+
+    await channel.send(
+        desk.delivery(
+            "loss and throughput", kind=UpdateKind.ANSWER, run_id=None, private_to="U1", conversation="C1", chart=CHART
+        )
+    )
+
+    assert [file.thread for file in desk.slack.files] == [root]
+    assert len(desk.slack.ephemerals) == 1
+
+
+async def test_a_message_arrives_without_its_picture_where_files_are_refused_or_were_sent_before(desk: Desk) -> None:
+    channel = desk.channel(deadline=timedelta(seconds=20))
+    await desk.opened(channel)
+    failed = desk.delivery("the job failed", kind=UpdateKind.FAILED, chart=CHART)
+
+    desk.slack.fail_next("files.completeUploadExternal", ApiError("channel_not_found"))
+    refused = await channel.send(failed)
+    again = await channel.send(desk.again(failed))
+    desk.slack.scopes.discard("files:write")
+    unscoped = desk.channel()
+    without = await unscoped.send(desk.delivery("it failed again", kind=UpdateKind.FAILED, chart=CHART))
+
+    assert isinstance(refused, Sent)
+    assert again == refused
+    assert isinstance(without, Sent)
+    assert desk.slack.files == []
+    assert desk.calls("files.getUploadURLExternal") == 1
+    (scopes,) = [probe for probe in await unscoped.doctor() if probe.connection == "slack scopes"]
+    assert scopes.ok
+    assert "add files:write" in scopes.fix

@@ -6,18 +6,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 
+from bot.building import _one_way, make_rules
 from bot.dispatcher import Dispatcher
 from bot.model.delivery import ONE_WAY, ChannelName, Delivery, Never, Target
 from bot.model.event import Commanded
 from bot.model.incident import Acknowledged, open_incident
+from bot.model.ladder import Rung
 from bot.model.record import Decision, Record
 from bot.model.run import Run, RunState
 from bot.model.update import Update, UpdateKind
 from bot.model.value import CheckId, RunId
 from bot.model.verdict import Finding, Severity
 from bot.redaction import Redactor
-from bot.settings import EscalationSettings
+from bot.settings import EmailSettings, EscalationSettings, PagerSettings, Settings, load_settings
 from bot.store.store import Store
 from tests.fakes.clock import FakeClock
 from tests.fakes.snapshots import AT, RUN, contract
@@ -182,3 +185,29 @@ async def test_a_run_s_ordinary_news_is_mailed_only_where_its_kind_is_wanted(nig
 
 def test_nobody_speaks_in_a_one_way_channel() -> None:
     assert {EMAIL, PAGER} == ONE_WAY
+
+
+def test_whoever_sets_up_mail_or_a_pager_gets_the_ladder_and_still_talks_in_the_terminal() -> None:
+    plain = Settings()
+    mail = Settings(email=EmailSettings(host="m.example.org", sender="hero@example.org", kinds=(UpdateKind.FAILED,)))
+    pager = Settings(pager=PagerSettings(routing_key=SecretStr("key")))
+    clock = FakeClock()
+
+    assert make_rules(plain).ladders is None
+    assert make_rules(mail).ladders == make_rules(pager).ladders == EscalationSettings().ladders
+    assert make_rules(mail).mailed == {UpdateKind.FAILED}
+    assert [list(_one_way(each, clock)) for each in (plain, mail, pager)] == [[], [EMAIL], [PAGER]]
+    assert mail.speaks_in_terminal
+    assert "key" in pager.secrets
+
+
+def test_the_file_says_when_each_rung_is_due(tmp_path: Path) -> None:
+    file = tmp_path / "hero.toml"
+    file.write_text('[escalation.critical]\nmention = "5m"\npager = "off"\n', encoding="utf-8")
+
+    ladders = make_rules(load_settings(file)).ladders
+
+    assert ladders is not None
+    assert ladders.critical.times[Rung.MENTION] == timedelta(minutes=5)
+    assert Rung.PAGER not in ladders.critical.times
+    assert ladders.warning.times[Rung.EMAIL] == timedelta(hours=12)
