@@ -1,6 +1,7 @@
 """An update as lines for a terminal: plain text, colours added by the channel."""
 
 from bot.model.update import Update, UpdateKind
+from bot.render.chart import spark_lines
 from bot.render.text import clean
 from bot.render.words import SEVERITY_SIGNS, first_line, standing_facts
 
@@ -19,6 +20,8 @@ def console_lines(update: Update, timezone: str) -> tuple[str, ...]:
     lines.extend(f"    · {clean(line, _LINE)}" for each in shown for line in each.splitlines() or ("",))
     if len(update.evidence) > len(shown):
         lines.append(f"    · … [cut {len(update.evidence) - len(shown)} lines]")
+    if update.chart is not None and update.kind is not UpdateKind.ANSWER:
+        lines.extend(f"    · {clean(line, _LINE)}" for line in spark_lines(update.chart))
     if update.kind is not UpdateKind.REQUEST_ANSWERED:
         lines.extend(f"    │ {clean(line, _LINE * 4)}" for line in update.plan)
     if update.next:

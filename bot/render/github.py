@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 from bot.model.update import Choice, Standing, Update, UpdateKind
 from bot.model.value import RunId
+from bot.render.chart import spark_lines
 from bot.render.text import clean, github_code_block, github_escape
 from bot.render.words import SEVERITY_SIGNS, first_line, say_time, standing_facts
 
@@ -31,6 +32,7 @@ _FACT_LIMIT = 400
 _FACTS_MOST = 40
 _NEWS_LIMIT = 400
 _NEWS_MOST = 20
+_ANSWER_LIMIT = 12_000
 _SHORT_EVIDENCE_LINES = 6
 _SHORT_EVIDENCE_LIMIT = 800
 _SHOWN_LINES = 3
@@ -64,7 +66,7 @@ def github_body(
     tail = f"{_news(news)}\n\n{delivery_marker(key)}"
     parts = [_title(update), _asked(update, (asked_login, *also_logins)), _choice(update.choice)]
     parts += [_next(update), "", _standing(update.standing, timezone), _evidence_place(update)]
-    parts += [f"<sub>{say_time(update.at, timezone)}</sub>"]
+    parts += [_picture(update), f"<sub>{say_time(update.at, timezone)}</sub>"]
     room = BODY_LIMIT - sum(len(part) + 2 for part in parts) - len(tail)
     parts[4] = _plan(update.plan, room - _LEAST_EVIDENCE)
     heading = "Details" if update.kind is UpdateKind.ANSWER else "Evidence"
@@ -73,11 +75,13 @@ def github_body(
 
 
 def private_body(update: Update, *, key: str, login: str) -> str:
-    """Return a short reply to one account, which it names without mentioning: GitHub has no private messages."""
+    """Return a reply to one account, which it names without mentioning: GitHub has no private messages."""
     named = f"`{login}`: " if _LOGIN.fullmatch(login) else ""
     said = _sentence(update.headline, 1_000)
     then = _sentence(update.next, 1_000)
-    return f"{named}{said}{' ' + then if then else ''}\n\n{delivery_marker(key)}"
+    lines = "\n".join(clean(line, _SENTENCE_LIMIT) for line in update.evidence)
+    whole = f"\n\n{github_code_block(lines, _ANSWER_LIMIT)}" if lines else ""
+    return f"{named}{said}{' ' + then if then else ''}{whole}\n\n{delivery_marker(key)}"
 
 
 def news_line(update: Update, *, key: str, timezone: str) -> str:
@@ -180,6 +184,14 @@ def _plan(plan: tuple[str, ...], room: int) -> str:
         "`hero plan` prints all of it.**\n\n"
     )
     return warning + github_code_block("\n".join(plan), max(0, room - len(warning)))
+
+
+def _picture(update: Update) -> str:
+    """A comment can have no file: the series as lines of text, and the command that draws them."""
+    if update.chart is None:
+        return ""
+    drawn = f"draw it: hero plot {clean(update.chart.run_id, 200)} --out plot.png"
+    return github_code_block("\n".join((*spark_lines(update.chart), drawn)))
 
 
 def _evidence_place(update: Update) -> str:

@@ -32,7 +32,16 @@ def status(question: Question, words: tuple[str, ...]) -> Answered:
     if asked is not None:
         lines.append(f"{asked.name} waits for {asked.dri} until {say_time(asked.expires_at, question.timezone)}")
     state = say_state(standing_of(record, context.contract))
-    return say(question, f"{record.run_id}: {state}", tuple(lines))
+    return say(question, f"{record.run_id}: {state}", tuple(lines), _say_validity(record, context, question))
+
+
+def _say_validity(record: Record, context: Context, question: Question) -> str:
+    """An answer is not renewed: after the next check or two it is to be asked for anew."""
+    last = record.run.last_checked_at
+    if last is None:
+        return ""
+    until = max(last + 2 * context.cadence, question.at + context.cadence)
+    return f"true at {say_time(last, question.timezone)}; ask again after {say_time(until, question.timezone)}"
 
 
 def _say_freshness(record: Record, context: Context, at: datetime) -> str:

@@ -25,7 +25,7 @@ from typing import Any, Self, assert_never
 
 from aiohttp import web
 
-from tests.fakes.slack_api import WebApi, plain_arguments
+from tests.fakes.slack_api import Upload, WebApi, plain_arguments
 from tests.fakes.slack_delivery import Delivery, http_body
 from tests.fakes.slack_people import People
 from tests.fakes.slack_values import (
@@ -62,6 +62,7 @@ class FakeSlack(People):
         self.app_token = "xapp-1-A0HERO-fake"
         super().__init__(Workspace(wall), Delivery("signing-secret-of-the-fake"))
         self.api = WebApi(self.workspace, self._announce)
+        self.api.origin = lambda: self.origin
         self.calls: list[Call] = []
         self.bot_user_id = BOT_USER_ID
         self.signing_secret = self.delivery.signing_secret
@@ -94,6 +95,7 @@ class FakeSlack(People):
         app.router.add_route("*", "/api/{method}", self._serve)
         app.router.add_get("/link/", self.delivery.link)
         app.router.add_post("/response/{token}", self._serve_response_url)
+        app.router.add_post("/upload/{file}", self._serve_upload)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.2)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True)
@@ -132,6 +134,11 @@ class FakeSlack(People):
     def own_messages(self, channel: str) -> list[Post]:
         """What the app said there."""
         return [post for post in self.messages(channel) if post.user == BOT_USER_ID]
+
+    @property
+    def files(self) -> list[Upload]:
+        """What the app has uploaded and shown somewhere."""
+        return [upload for upload in self.api.uploads.values() if upload.channel]
 
     @property
     def ephemerals(self) -> list[Ephemeral]:
@@ -255,6 +262,14 @@ class FakeSlack(People):
         return await self._answered(
             request, "response_url", args, lambda: self._respond(request.match_info["token"], args)
         )
+
+    async def _serve_upload(self, request: web.Request) -> web.Response:
+        """Step two of an upload: the bytes themselves, without a token."""
+        upload = self.api.uploads.get(request.match_info["file"])
+        if upload is None or upload.content or "Authorization" in request.headers:
+            return web.Response(status=404)
+        upload.content = await request.read()
+        return web.Response(text=f"OK - {len(upload.content)}")
 
     def _announce(self, events: Iterable[Json]) -> None:
         """Tell the app of its own posts, as Slack does, without keeping the call waiting."""

@@ -3,6 +3,7 @@
 Method names map to functions in ``METHODS``; what each needs of the token stands beside it.
 """
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,17 @@ from tests.fakes.slack_workspace import Workspace, page_of, page_of_history, pag
 _TS = re.compile(r"\d{1,10}\.\d{6}")
 
 
+@dataclass
+class Upload:
+    """A file: announced, sent, then shown somewhere."""
+
+    name: str
+    length: int
+    content: bytes = b""
+    channel: str = ""
+    thread: str | None = None
+
+
 class WebApi:
     """Carries out calls on a workspace. Events that follow are handed to ``announce``."""
 
@@ -33,6 +45,8 @@ class WebApi:
         self.workspace = workspace
         self.announce = announce
         self.scopes = set(ALL_SCOPES)
+        self.uploads: dict[str, Upload] = {}
+        self.origin: Callable[[], str] = lambda: ""
         self.mistakes: list[Mistake] = []
         self.allowed_mentions: set[str] = set()
         self.workspace_url = "https://hero.slack.example/"
@@ -106,6 +120,27 @@ class WebApi:
         self.workspace.ephemerals.append(Ephemeral(channel, ts, user, str(args.get("text") or ""), blocks, thread))
         self.workspace.changed()
         return ts
+
+    def upload_address(self, args: Json) -> Json:
+        """Step one of an upload: where to send so many bytes."""
+        length, name = int(args.get("length") or 0), str(args.get("filename") or "")
+        if length <= 0 or not name:
+            raise Refused("invalid_arguments")
+        file = f"F{len(self.uploads) + 1:08}"
+        self.uploads[file] = Upload(name=name, length=length)
+        return {"upload_url": f"{self.origin()}/upload/{file}", "file_id": file}
+
+    def complete_upload(self, args: Json) -> Json:
+        """Step three: show files, whose bytes have come whole, in a channel or a thread."""
+        channel = self._writable(self._channel({"channel": args.get("channel_id")}))
+        thread = self._thread(channel, args)
+        files = json.loads(str(args.get("files") or "[]"))
+        for each in files:
+            upload = self.uploads.get(each["id"])
+            if upload is None or len(upload.content) != upload.length:
+                raise Refused("file_not_found")
+            upload.channel, upload.thread = channel.id, thread
+        return {"files": [{"id": each["id"], "title": each.get("title", "")} for each in files]}
 
     def get_permalink(self, args: Json) -> Json:
         channel = self._readable(args)
@@ -275,10 +310,12 @@ METHODS: dict[str, Method] = {
     "conversations.members": Method(WebApi.members, _read_scope),
     "conversations.open": Method(WebApi.open_direct, "im:write"),
     "users.info": Method(WebApi.user, "users:read"),
+    "files.getUploadURLExternal": Method(WebApi.upload_address, "files:write"),
+    "files.completeUploadExternal": Method(WebApi.complete_upload, "files:write"),
     "reactions.add": Method(WebApi.add_reaction, "reactions:write"),
 }
 ALL_SCOPES: frozenset[str] = frozenset(
-    {"app_mentions:read", "commands", "chat:write", "users:read", "reactions:write", "im:write"}
+    {"app_mentions:read", "commands", "chat:write", "users:read", "reactions:write", "im:write", "files:write"}
     | {f"{kind}:{verb}" for kind in ("channels", "groups", "im") for verb in ("history", "read")}
 )
 

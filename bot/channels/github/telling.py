@@ -181,10 +181,11 @@ class Teller:
         return Sent(message_id=str(posting.number), link=posting.link)
 
     async def _answer_politely(self, delivery: Delivery, issue: int, day: Day) -> SendOutcome:
-        """Answer one account in a short comment, once an hour at most: it is a reply to all of its tries (R42)."""
+        """Answer one account: with what it asked for, or once an hour at most with why nothing was done (R42)."""
         who, now = delivery.target.private_to, self._clock.now()
         last = day.replies.get(who)
-        if last is not None and now - last.at < POLITE_EVERY:
+        is_told_why = not delivery.update.evidence
+        if is_told_why and last is not None and now - last.at < POLITE_EVERY:
             return Sent(message_id=str(last.comment), link=last.link)
         if self._is_used_up(day):
             return await self._tell_in_live_status(delivery, issue, day)
@@ -192,7 +193,8 @@ class Teller:
         posting = await self._post(delivery, issue, body, day)
         day = await self._records.day(issue, now)
         reply = Reply(at=now, comment=posting.number or 0, link=posting.link)
-        await self._records.save_day(issue, day.model_copy(update={"replies": {**day.replies, who: reply}}))
+        if is_told_why:
+            await self._records.save_day(issue, day.model_copy(update={"replies": {**day.replies, who: reply}}))
         return Sent(message_id=str(posting.number), link=posting.link)
 
     async def _remember(self, run_id: RunId, slot: str, posting: Posting) -> None:

@@ -22,6 +22,7 @@ from bot.channels.slack.inbound import Inbox
 from bot.channels.slack.link import Link
 from bot.channels.slack.outcomes import GONE, UNREACHED, fix_for, outcome_of
 from bot.channels.slack.pace import Pace
+from bot.channels.slack.pictures import Pictures
 from bot.channels.slack.posts import Marker, Posts, Ref
 from bot.channels.slack.roots import LIVE, Roots
 from bot.channels.slack.socket_mode import SocketMode
@@ -65,6 +66,7 @@ class SlackChannel:
         self._link = Link(clock)
         self._posts = Posts(self._api, Pace(clock), self._link.spoke)
         self._roots = Roots(self._api, self._posts, ledger, clock, channel=self._home, threads=threads)
+        self._pictures = Pictures(self._api, self._roots)
         self._inbox = Inbox(self._api, ledger, clock, self._troubles, home=self._home, on_root_gone=self._roots.lost)
         self._app: AsyncApp = bolt_app(settings, self._api, self._inbox, self._link, QUIET)
         self._catch_up = CatchUp(
@@ -98,6 +100,8 @@ class SlackChannel:
             return Later(reason=f"Hero's own fault: {type(error).__name__}", is_uncertain=True)
         if isinstance(outcome, Sent):
             self._troubles.clear("posting")
+            if delivery.update.chart is not None and not delivery.attempt:
+                await self._pictures.attach(delivery.update.chart)
         return outcome
 
     async def identify(self, actor: Actor) -> Reading[Standing]:

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from bot.channels.slack.api import CallError, SlackApi
-from bot.channels.slack.manifest import NEEDED_SCOPES
+from bot.channels.slack.manifest import FILES_SCOPE, NEEDED_SCOPES
 from bot.channels.slack.outcomes import fix_for
 from bot.channels.slack.socket_mode import app_token_fix
 from bot.settings import SlackSettings
@@ -29,8 +29,10 @@ async def probe(settings: SlackSettings, api: SlackApi) -> tuple[Probe, ...]:
     except CallError as error:
         return (Probe("slack token", ok=False, detail=error.detail, fix=fix_for(error, "") or _NETWORK_FIX),)
     missing = sorted(NEEDED_SCOPES - me.scopes)
+    wanted = missing or sorted({FILES_SCOPE} - me.scopes)
     lacks = f"lacks {', '.join(missing)}" if missing else f"all {len(NEEDED_SCOPES)} granted"
-    scopes_fix = f"add {', '.join(missing)} under OAuth & Permissions and reinstall the app" if missing else ""
+    lacks += ", but none for pictures" if wanted and not missing else ""
+    scopes_fix = f"add {', '.join(wanted)} under OAuth & Permissions and reinstall the app" if wanted else ""
     return (
         Probe("slack token", ok=True, detail=f"bot {me.user_id} in {me.url}"),
         Probe("slack scopes", ok=not missing, detail=lacks, fix=scopes_fix),

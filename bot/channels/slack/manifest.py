@@ -19,6 +19,9 @@ NEEDED_SCOPES: frozenset[str] = frozenset(
 )
 """What the bot token must hold; ``groups:*`` is the same as ``channels:*`` for a private channel."""
 
+FILES_SCOPE = "files:write"
+"""For pictures of a run; without it Hero does everything else, and says in ``hero doctor`` what would be better."""
+
 EVENTS: tuple[str, ...] = ("app_mention", "message.channels", "message.groups")
 
 
@@ -44,7 +47,7 @@ def slack_manifest(request_url: str | None = None) -> dict[str, Any]:
             "bot_user": {"display_name": "hero", "always_online": True},
             "slash_commands": [command | ({"url": request_url} if request_url else {})],
         },
-        "oauth_config": {"scopes": {"bot": sorted(NEEDED_SCOPES)}},
+        "oauth_config": {"scopes": {"bot": sorted({*NEEDED_SCOPES, FILES_SCOPE})}},
         "settings": {
             "event_subscriptions": {"bot_events": list(EVENTS)} | where,
             "interactivity": {"is_enabled": True} | where,

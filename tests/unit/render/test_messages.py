@@ -67,7 +67,10 @@ STALLED = ENDED.model_copy(
 
 
 def a_record(state: RunState = RunState.FAILED, *incidents: Incident, **fields: object) -> Record:
-    rows = [MetricRow(step=step, values={"loss": 3.0 - step / 12_000}) for step in range(0, 8123, 20)]
+    rows = [
+        MetricRow(step=step, values={"loss": 3.0 - step / 12_000, "tokens_per_second": 1.24e6 - step * 50})
+        for step in range(0, 8123, 20)
+    ]
     link = {"thread": ISSUE, "request:7": f"{ISSUE}#issuecomment-2000"}
     posted = tuple(
         each.model_copy(update={"link": link[each.slot]}) if each.channel == "github" else each for each in POSTED
