@@ -14,6 +14,7 @@ from bot.contracts import BadContract
 from bot.dispatcher import Dispatcher
 from bot.errors import StoreError, StoreFullError
 from bot.model.action import ActionState, StepName
+from bot.model.audit import ATTEMPTS
 from bot.model.delivery import ChannelName, Delivery, Never, SendOutcome, Sent, Target
 from bot.model.event import Commanded, Place, RunChecked, Unsaid
 from bot.model.person import Actor, Standing
@@ -415,6 +416,50 @@ async def test_commands_answer_for_the_other_runs_while_one_contract_is_broken(d
     (update,) = await desk.told()
     assert any(line.startswith(RUN) for line in update.evidence)
     assert f"{OTHER}: not watched: runs/other-run.toml: is no TOML" in update.evidence
+
+
+async def test_who_comes_back_catches_up_on_what_happened_since_their_last_command(desk: Desk) -> None:
+    place = Place(conversation="D0", message="1.0")
+
+    async def catch_up(event_id: str) -> Update:
+        await desk.receive(Commanded(actor=slack(), place=place, text="catchup", said_at=desk.clock.now()), event_id)
+        await desk.dispatcher.handle_pending()
+        return (await desk.told())[-1]
+
+    first = await catch_up("Ev1")
+    desk.clock.advance(timedelta(hours=2))
+    await desk.receive(said("deny R7 because of the node", at=later(120), actor=slack()), "Ev2")
+    await desk.dispatcher.handle_pending()
+    second = await catch_up("Ev3")
+
+    assert "(1 d)" in first.headline
+    assert any("TO DECIDE by ada" in line for line in first.evidence)
+    assert "(2 h)" in second.headline
+    assert not any("TO DECIDE" in line for line in second.evidence)
+    assert any("R7 denied by ada: of the node" in line for line in second.evidence)
+
+
+async def test_the_audit_names_every_attempt_with_its_plan_and_the_address_of_its_message(desk: Desk) -> None:
+    root = POSTED[0].model_copy(update={"link": "https://acme.slack.com/archives/C0HERO/p100000100"})
+    await desk.store.save_posted(root)
+    await desk.receive(said("approve R7", actor=slack("U0BOB")), "Ev1")
+    await desk.receive(said("approve R7"), "Ev2")
+    await desk.dispatcher.handle_pending()
+    place = Place(conversation="C0HERO", thread="100.000100")
+    await desk.receive(Commanded(actor=slack(), place=place, text="audit", said_at=AT), "Ev3")
+    await desk.dispatcher.handle_pending()
+
+    refused, approved = await desk.store.audit(RUN, whats=ATTEMPTS)
+    assert (refused.who, refused.what, refused.why) == ("slack:U0BOB", "decision_refused", "not_the_dri")
+    assert (approved.who, approved.what, approved.why) == ("slack:U0ADA", "approved", "")
+    assert {refused.digest, approved.digest} == {request().digest}
+    assert (
+        refused.link
+        == approved.link
+        == ("https://acme.slack.com/archives/C0HERO/p200000201?thread_ts=100.000100&cid=C0HERO")
+    )
+    shown = (await desk.told())[-1].evidence
+    assert [line.split("  ")[2] for line in shown] == ["slack:U0BOB", "slack:U0ADA"]
 
 
 # What Hero itself notices
