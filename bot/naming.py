@@ -1,13 +1,22 @@
 """What can be named in a command now: what a channel proposes while somebody types."""
 
+from collections.abc import Iterable
+from typing import Protocol
+
 from bot.channels.discord.completing import AskNames, Names
-from bot.contracts import Contracts
 from bot.model.plan import RequestState
+from bot.model.value import RunId
 from bot.store.store import Store
 from handlers.command import COMMANDS
 
 
-def names_from(store: Store, contracts: Contracts) -> AskNames:
+class Runs(Protocol):
+    """Whoever knows which runs there are."""
+
+    def run_ids(self) -> Iterable[RunId]: ...
+
+
+def names_from(store: Store, contracts: Runs) -> AskNames:
     """Return how to ask for the commands, the runs and the requests that wait."""
 
     async def names() -> Names:

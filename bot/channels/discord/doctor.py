@@ -4,7 +4,7 @@ import discord
 
 from bot.channels.discord.api import CallError, DiscordApi
 from bot.channels.discord.inbound import CONTENT_FIX
-from bot.channels.discord.outcomes import NO_ACCESS, PERMISSIONS, fix_for
+from bot.channels.discord.outcomes import NO_ACCESS, fix_for
 from bot.channels.discord.registering import INVITE_FIX, is_registered
 from bot.settings import DiscordSettings
 
@@ -62,7 +62,7 @@ async def _channel(settings: DiscordSettings, api: DiscordApi) -> Finding:
         await api.ask(lambda _client: _newest(home))
     except CallError as error:
         return (name, False, error.detail, fix_for(error, channel) or _NETWORK_FIX)
-    return (name, True, f"#{home.name} can be seen and read", f"see that the bot also has there: {PERMISSIONS}")
+    return (name, True, f"#{home.name} can be seen and read", "")
 
 
 async def _newest(home: discord.TextChannel) -> None:
