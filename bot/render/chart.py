@@ -14,7 +14,8 @@ from bot.model.chart import Chart, Mark
 _COLOURS = {"critical": "#c62828", "warning": "#ef8e00", "info": "#1565c0"}
 _FEW = 200
 _BARS = "▁▂▃▄▅▆▇█"
-_PANELS = ("loss", "tokens/s")
+_SPEED = "tokens/s"
+_PANELS = ("loss", _SPEED)
 
 type Series = tuple[Sequence[float], Sequence[float]]
 """Steps and values; where both are NaN the line is broken."""
@@ -73,18 +74,20 @@ def spark_lines(chart: Chart, width: int = 40) -> tuple[str, ...]:
         if not known:
             lines.append(f"{word}: nothing is kept yet")
             continue
-        bars = _bars([value for _, value in known], width)
+        # A throughput is read from zero: its small waves say nothing, its collapse everything.
+        floor = 0.0 if word == _SPEED else None
+        bars = _bars([value for _, value in known], width, floor)
         first, last = known[0], known[-1]
         span = f"steps {first[0]:.0f} to {last[0]:.0f}"
         lines.append(f"{word} {bars} {first[1]:,.4g} → {last[1]:,.4g} ({span})")
     return tuple(lines)
 
 
-def _bars(values: list[float], width: int) -> str:
-    """The mean of so many neighbouring values a character."""
+def _bars(values: list[float], width: int, floor: float | None) -> str:
+    """The mean of so many neighbouring values a character, from the lowest of them or from a floor."""
     size = max(1, math.ceil(len(values) / width))
     means = [sum(part) / len(part) for part in (values[i : i + size] for i in range(0, len(values), size))]
-    low, high = min(means), max(means)
+    low, high = min(means) if floor is None else min(floor, *means), max(means)
     if not math.isfinite(high - low) or high == low:
         return _BARS[3] * len(means)
     return "".join(_BARS[round((mean - low) / (high - low) * (len(_BARS) - 1))] for mean in means)
