@@ -14,15 +14,8 @@ from bot.model.answer import unescape_slack
 from bot.model.event import Commanded, Inbound, Place, Pressed, Said, Unsaid
 from bot.model.person import Actor, Platform
 from bot.model.value import Value
+from bot.model.verbs import VERBS
 from bot.render.slack import APPROVE_ACTION, DENY_ACTION
-
-COMMANDS = frozenset(
-    {
-        *("status", "runs", "plan", "launch", "relaunch", "stop", "rollback", "incidents", "ack", "silence", "plot"),
-        *("log", "handoff", "milestone", "seal", "trial", "checks", "pause", "resume", "help"),
-    }
-)
-"""First words after ``@hero`` that make a message a command; all else in a run's thread is a reply."""
 
 _SPOKEN = frozenset({None, "thread_broadcast", "file_share", "bot_message", "me_message"})
 """Subtypes by which somebody says something; the others tell of joins, topics, pins."""
@@ -79,7 +72,7 @@ def map_message(channel: str, message: Message, me: Me, *, is_watched: bool) -> 
     mentioned = re.match(rf"\s*<@{re.escape(me.user_id)}(?:\|[^<>]*)?>[:,]?\s*", message.text)
     if mentioned and not message.is_bots and message.edited is None:
         rest = unescape_slack(message.text[mentioned.end() :]).strip()
-        if not is_watched or not rest or rest.split()[0].lower() in COMMANDS:
+        if not is_watched or not rest or rest.split()[0].lower() in VERBS:
             said_at = moment(message.ts)
             return Act(
                 event_id=event_id,

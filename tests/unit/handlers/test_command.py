@@ -17,6 +17,7 @@ from bot.model.record import Record
 from bot.model.run import Run, RunState
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId, RunId
+from bot.model.verbs import VERBS
 from bot.model.verdict import Fail, Finding, Pass, Severity
 from handlers.command import COMMANDS, answer_command, changes_something
 from handlers.commands.question import Answered, Question
@@ -325,3 +326,8 @@ def test_the_terminal_speaks_for_whoever_owns_it() -> None:
     )
 
     assert answer_command(question).check_now == RUN
+
+
+def test_every_channel_knows_every_command_by_its_first_word() -> None:
+    """What is said to ``@hero`` in a thread is a command only when its first word is one."""
+    assert set(COMMANDS) == VERBS
