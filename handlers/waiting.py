@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import assert_never
 
 from bot.model.delivery import ChannelName
-from bot.model.incident import Incident, Open
+from bot.model.incident import Acknowledged, Incident, Open, Silenced
 from bot.model.ladder import Climb, Climbed, Ladder, Ladders, Rung
 from bot.model.person import Person
 from bot.model.plan import Request, RequestState
@@ -44,9 +44,11 @@ def matters_of(record: Record, at: datetime) -> tuple[Matter, ...]:
     waiting = [r for r in record.requests if r.state is RequestState.OPEN and at < r.expires_at]
     # A question about an incident speaks for it as well; and what is being carried out is under way to its end.
     spoken_for = {r.incident for r in waiting}
+    # Who looks after the incident looks after the question that it led to.
+    taken_on = {i.number for i in record.incidents if isinstance(i.state, Acknowledged | Silenced)}
     free = () if record.active_action is not None else record.incidents
     matters = [
-        *(_of_request(r, record) for r in waiting),
+        *(_of_request(r, record) for r in waiting if r.incident not in taken_on),
         *(m for i in free if i.number not in spoken_for and (m := _of_incident(i, record)) is not None),
     ]
     sign = record.run.attended_at
@@ -63,11 +65,17 @@ def _of_request(request: Request, record: Record) -> Matter:
     return Matter(
         name=request.name,
         says=f"may Hero {question_of(request.plan, record)}?",
-        stops=f"`approve {request.name}` or `deny {request.name} because …` in the run's conversation",
+        stops=_how_to_answer(request, record),
         is_critical=request.plan.kind == "relaunch" and request.incident is not None,
         climb=climb,
         since=since,
     )
+
+
+def _how_to_answer(request: Request, record: Record) -> str:
+    answer = f"`approve {request.name}` or `deny {request.name} because …` in the run's conversation"
+    is_there = any(i.number == request.incident and i.is_open for i in record.incidents)
+    return f"{answer}, `/hero ack I{request.incident}` (you look after it)" if is_there else answer
 
 
 def _rungs_about(incident: int | None, record: Record) -> tuple[Climbed, ...]:

@@ -15,15 +15,20 @@ from bot.channels.email.channel import EmailChannel
 from bot.channels.email.message import compose
 from bot.channels.ports import Channel
 from bot.clock import SystemClock
+from bot.courier import Courier
 from bot.model.delivery import ChannelName, Delivery, Later, Never, Sent, Target
 from bot.model.person import Person
 from bot.model.reading import Known
-from bot.model.run import RunState
+from bot.model.record import Decision, Telling
+from bot.model.run import Run, RunState
 from bot.model.update import Choice, Standing, Update, UpdateKind
 from bot.model.value import PersonName, RunId
 from bot.model.verdict import Severity
+from bot.redaction import Redactor
 from bot.settings import EmailSettings
+from bot.store.store import Store
 from tests.fakes.certificates import Authority
+from tests.fakes.clock import FakeClock
 from tests.fakes.mail import PASSWORD, USER, MailServer, mail_server
 
 AT = datetime(2026, 11, 29, 3, 0, tzinfo=UTC)
@@ -346,3 +351,39 @@ def test_any_text_makes_a_mail_with_ascii_headers_of_bounded_length(key: str, ru
 def test_settings_that_cannot_work_are_refused(fields: dict[str, Any], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         EmailSettings(**fields)
+
+
+async def test_a_mail_lost_after_data_goes_out_again_from_the_outbox_after_a_restart_as_the_same_mail(
+    server: MailServer, tmp_path: Path
+) -> None:
+    clock, given_up = FakeClock(AT), list[Delivery]()
+    told = Telling(update=update(), key="escalation/I4/email", channels=(ChannelName.EMAIL,))
+    outcomes: list[bool] = []
+    for life in range(3):
+        store = await Store.open(f"sqlite:///{tmp_path}/hero.db", clock, Redactor())
+        if life == 0:
+            async with store.transaction() as tx:
+                await tx.apply(Decision(run=Run(run_id=RUN), tell=(told,)), RUN, AT)
+        server.drops_after_data = life == 0
+
+        async def give_up(delivery: Delivery, _outcome: Never) -> None:
+            given_up.append(delivery)
+
+        courier = Courier(
+            channel=channel(server),
+            store=store,
+            clock=clock,
+            deadline=timedelta(seconds=60),
+            posts_per_minute=20,
+            give_up=give_up,
+            alarm=lambda error: pytest.fail(str(error)),
+            lease=lambda: None,
+        )
+        outcomes.append(await courier.send_due())
+        await store.close()
+        clock.advance(timedelta(minutes=10))
+
+    assert outcomes == [False, True, False], "uncertain; sent; nothing is left to send"
+    assert len(server.taken) == 2
+    assert len({mail["Message-ID"] for mail in server.taken}) == 1
+    assert given_up == []

@@ -166,6 +166,13 @@ def test_a_request_about_a_run_that_is_down_speaks_for_its_incident_too() -> Non
     assert [rung for _, rung in night.rungs()][-1] == "page trigger"
     assert all(headline.startswith("R7 has waited") for headline in about)
     assert "`approve R7` or `deny R7 because …`" in night.told[0][1].update.next
+    assert "`/hero ack I1`" in night.told[0][1].update.next
+
+
+def test_who_looks_after_the_incident_looks_after_its_question() -> None:
+    taken_on = incident(1, state=Acknowledged(by=BOB, at=AT))
+
+    assert Night(failing(taken_on, requests=(request(incident=1),)), around()).until(300, step=5).told == []
 
 
 def test_a_question_that_is_put_anew_does_not_begin_the_ladder_anew() -> None:
