@@ -26,7 +26,7 @@ from handlers.asking import Look, MakePlan, ask
 from handlers.context import Context
 from handlers.explained import verdict_changes
 from handlers.news import Changes, changes_after
-from handlers.observed import Seen, observe
+from handlers.observed import Seen, is_launching, observe
 
 JOB_ENDED = CheckId("job.ended")
 _STORM = 4
@@ -255,7 +255,7 @@ def _milestone(context: Context, before: Record, after: Record, at: datetime) ->
     step, told = after.run.progress.step, before.run.milestone_step
     if told is None and after.instance is not None and after.instance.command:
         told = after.instance.from_step or 0
-    if step is None:
+    if step is None or (told is None and is_launching(after)):
         return told, ()
     plan = context.contract.milestones
     passed = [s for s in plan.steps if s <= step]

@@ -73,7 +73,7 @@ def observe(
 def _instance(record: Record, seen: Snapshot, context: Context, shape: dict[str, str]) -> tuple[Instance | None, bool]:
     """Return the current instance after this snapshot, and whether it is a launch that was not known before."""
     before, job = record.instance, seen.job
-    if job is None or _is_launching(record):
+    if job is None or is_launching(record):
         return before, False
     if before is not None and before.submitted_at is None and job.instance_id == before.replaces:
         return before, False  # the launch before is still shown under this name; of the new one nothing was seen yet
@@ -112,7 +112,7 @@ def _ended(instance: Instance, job: Job, at: datetime) -> Instance:
     return instance.model_copy(update={"ended_at": instance.ended_at or job.finished_at or at, "exit_code": worst})
 
 
-def _is_launching(record: Record) -> bool:
+def is_launching(record: Record) -> bool:
     """Whether a launch is being carried out; a stop, a clean-up and a seal leave the run what it is seen to be."""
     action = record.active_action
     return action is not None and action.plan.kind == "relaunch"
@@ -151,7 +151,7 @@ def _lacks_artifacts(record: Record, judgements: tuple[Judgement, ...]) -> bool:
 
 def _state(record: Record, seen: Snapshot, end: _End) -> RunState:
     """Return the run's state; one that could not be read stays what it was, and the gap is shown beside it."""
-    if _is_launching(record):
+    if is_launching(record):
         return RunState.RELAUNCHING
     before = record.run.state
     match seen.jobs:

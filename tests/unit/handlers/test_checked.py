@@ -683,6 +683,17 @@ def test_of_a_launch_that_hero_made_no_milestone_is_history() -> None:
     early = check(known, snapshot(later(15), metrics=[row(220, loss=2.0)]), around=around)
     late = check(known, snapshot(later(15), metrics=[row(360, loss=2.0)]), around=around)
 
+    asked = failed().requests[0]
+    grant = Grant(request=1, run_id=RUN, digest=asked.digest, by=ADA, at=AT, expires_at=later(60))
+    under_way = (Action(number=1, run_id=RUN, plan=asked.plan, grant=grant),)  # its submission is not on record yet
+    begun = check(
+        fresh().model_copy(update={"actions": under_way}),
+        snapshot(later(15), metrics=[row(360, loss=2.0)]),
+        around=around,
+    )
+
+    assert begun.run is not None
+    assert begun.run.milestone_step is None
     assert UpdateKind.MILESTONE not in kinds(early)
     assert told(late, UpdateKind.MILESTONE).headline == "step 350 is reached (4 %)"
 
