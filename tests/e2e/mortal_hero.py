@@ -1,8 +1,9 @@
 """``hero run`` that kills itself at one boundary of an action: ``mortal_hero.py STEP MOMENT --config FILE``.
 
-MOMENT is ``intent`` (the intent is stored, nothing is done), ``act`` (it is done, and nothing of that is stored) or
-``outcome`` (the outcome is stored, the next step has not begun). The product has no hooks for this: its own methods are
-wrapped here.
+MOMENT is ``intent`` (the intent is stored, nothing is done), ``act`` (it is done, and nothing of that is stored),
+``quiet`` (the same, once nothing is on its way to people: a post to GitHub that was under way is first looked for for
+more than a minute) or ``outcome`` (the outcome is stored, the next step has not begun). The product has no hooks for
+this: its own methods are wrapped here.
 """
 
 import os
@@ -17,6 +18,8 @@ from bot.actions.sealing import Seal
 from bot.actions.steps import Steps
 from bot.commands.run import run
 from bot.model.action import Done, StepName
+from bot.store.store import Store
+from tests.fakes.waiting import until
 
 STEP, MOMENT = StepName(sys.argv[1]), sys.argv[2]
 
@@ -27,6 +30,10 @@ def die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+async def is_quiet(store: Store) -> bool:
+    return not (await store.counts())["deliveries_due"]
+
+
 def mortal(take: Any) -> Any:
     async def taken(self: Any, step: StepName, *args: Any, **kwargs: Any) -> Any:
         if step is STEP and MOMENT == "intent":
@@ -34,8 +41,11 @@ def mortal(take: Any) -> Any:
         outcome = await take(self, step, *args, **kwargs)
         # What stops a job answers that it was told to, and what deletes, how much is gone; the others act or look once,
         # and then it is done.
-        if step is STEP and MOMENT == "act" and (isinstance(outcome, Done) or step in {StepName.STOP, StepName.DELETE}):
-            die()
+        if step is STEP and (isinstance(outcome, Done) or step in {StepName.STOP, StepName.DELETE}):
+            if MOMENT == "quiet":
+                await until(lambda: is_quiet(self._store), 60, "nothing is on its way to people")
+            if MOMENT in {"act", "quiet"}:
+                die()
         return outcome
 
     return taken

@@ -37,7 +37,7 @@ async def test_a_run_is_planned_launched_handed_over_relaunched_cleaned_up_and_s
 
 
 def _dying_after(step: str) -> tuple[str, ...]:
-    return ("-m", "tests.e2e.mortal_hero", step, "act")
+    return ("-m", "tests.e2e.mortal_hero", step, "quiet")
 
 
 async def _killed_and_started_again(life: Life, program: tuple[str, ...]) -> None:
