@@ -113,6 +113,7 @@ def _evidence(context: Context, about: tuple[Matter, ...]) -> tuple[str, ...]:
     lines: list[str] = []
     for matter in about[:_MOST_SHOWN]:
         lines.append(f"{matter.name} {matter.says}; told {say_time(matter.since, zone)}")
+        lines.append(f"{matter.name} {matter.more}")
         rungs = sorted({(each.at, each.rung) for each in matter.climb.rungs})
         tried = ", ".join(f"{_WORDS[rung]} {say_time(at, zone)}" for at, rung in rungs)
         lines.append(f"{matter.name} tried so far: {tried or 'the first message in the conversation'}")

@@ -21,6 +21,8 @@ class Matter(Value):
     name: str
     """``I4`` or ``R7``."""
     says: str
+    more: str
+    """What somebody who is woken by it has to know besides: why it is asked, or what to do."""
     stops: str
     """What somebody says or does to stop the ladder."""
     is_critical: bool
@@ -65,6 +67,7 @@ def _of_request(request: Request, record: Record) -> Matter:
     return Matter(
         name=request.name,
         says=f"may Hero {question_of(request.plan, record)}?",
+        more=f"why: {request.reason}",
         stops=_how_to_answer(request, record),
         is_critical=request.plan.kind == "relaunch" and request.incident is not None,
         climb=climb,
@@ -93,6 +96,7 @@ def _of_incident(incident: Incident, record: Record) -> Matter | None:
     return Matter(
         name=name,
         says=f"{incident.check}: {incident.finding.summary}",
+        more=f"what to do: {incident.finding.advice}",
         stops=f"`/hero ack {name}` (you look after it)",
         is_critical=True,
         climb=climb.model_copy(update={"rungs": _rungs_about(incident.number, record)}),

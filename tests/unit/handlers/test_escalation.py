@@ -151,6 +151,7 @@ def test_each_message_says_what_it_is_about_since_when_what_was_tried_and_how_it
     assert mail.kind is UpdateKind.ESCALATION
     assert mail.evidence == (
         "I4 progress.stalled: no step for 40 min; told 2026-11-29 04:01 UTC",
+        "I4 what to do: look at the log",
         "I4 tried so far: mention of the DRI 2026-11-29 04:16 UTC, direct message 2026-11-29 04:31 UTC",
     )
     assert "`/hero ack I4`" in mail.next
@@ -315,7 +316,7 @@ def test_many_things_at_once_are_one_message_a_rung_and_one_page() -> None:
         "page trigger",
     ]
     assert "25 things wait for a person" in night.told[0][1].update.headline
-    assert len(night.told[0][1].update.evidence) == 21
+    assert len(night.told[0][1].update.evidence) == 31
 
 
 def test_the_noise_budget_holds_messages_back_and_never_a_page() -> None:
