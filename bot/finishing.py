@@ -49,7 +49,7 @@ def build_seal(
         reader=reader,
         tagger=tagger,
         exported=ExportReader(clock).exported_bytes,
-        is_written=RecordReader(store, clock, has_issues=True).is_written,
+        record_fault=RecordReader(store, clock, has_issues=True).fault,
         store=store,
         clock=clock,
         redactor=redactor,

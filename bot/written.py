@@ -20,20 +20,22 @@ class RecordReader:
         self._clock = clock
         self._has_issues = has_issues
 
-    async def is_written(self, contract: Contract) -> Reading[bool]:
-        """Return whether the record is whole and its issue shows it up to the run's completion."""
+    async def fault(self, contract: Contract) -> Reading[str]:
+        """Return what is wrong with the record, or with what its issue shows of it; empty when nothing is."""
         at = self._clock.now()
         try:
             entries = await self._store.chronicle(contract.run_id)
-            if find_fault(contract.run_id, entries) is not None:
-                return Known(value=False, at=at)
+            if (fault := find_fault(contract.run_id, entries)) is not None:
+                return Known(value=f"the run's record is broken at entry {fault.seq}: {fault.what}", at=at)
             record = await self._store.record(contract.run_id)
             if not self._has_issues or not is_on_record(contract, record.run if record else None):
-                return Known(value=True, at=at)
+                return Known(value="", at=at)
             written = await self._written(contract, record)
         except StoreError as error:
             return Unknown(reason=Gap.BROKEN, detail=str(error)[:500], at=at)
-        return Known(value=written is not None and written.count >= _completed_at(entries), at=at)
+        is_there = written is not None and written.count >= _completed_at(entries)
+        lags = "the run's record is whole, and its issue does not show all of it yet; it is written within minutes"
+        return Known(value="" if is_there else lags, at=at)
 
     async def _written(self, contract: Contract, record: Record | None) -> Written | None:
         issue = contract.channels.github_issue

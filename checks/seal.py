@@ -29,7 +29,7 @@ def lacks_of(
     record: Record,
     *,
     exported: Reading[int | None],
-    written: Reading[bool],
+    record_fault: Reading[str],
 ) -> tuple[Lack, ...]:
     """Return all that stands against a seal; empty when the run is what it was meant to be.
 
@@ -38,14 +38,14 @@ def lacks_of(
         contract: what was promised.
         record: what is on record.
         exported: how many bytes lie at the export root; Known(None) when the contract names none.
-        written: whether the run's record is in order and stands in its issue; Known(True) where no issue is kept.
+        record_fault: what is wrong with the run's record, or with what its issue shows of it; empty when nothing is.
     """
     return (
         *_job(seen),
         *_checkpoint(seen, contract),
         *_tracker(seen, contract),
         *_export(exported, contract),
-        *_record(record, written),
+        *_record(record, record_fault),
         *_source(contract, record),
     )
 
@@ -117,12 +117,12 @@ def _export(exported: Reading[int | None], contract: Contract) -> Iterator[Lack]
             return
 
 
-def _record(record: Record, written: Reading[bool]) -> Iterator[Lack]:
-    match written:
+def _record(record: Record, fault: Reading[str]) -> Iterator[Lack]:
+    match fault:
         case Unknown(detail=detail):
             yield Lack(what=f"whether the run's record is in order is not known: {detail}", is_unknown=True)
-        case known if not known.value:
-            yield Lack(what="the run's record is not in order, or not yet in its issue; `hero log --verify` says more")
+        case known if known.value:
+            yield Lack(what=known.value)
         case _:
             pass
     alive = [incident for incident in record.incidents if incident.is_open and incident.finding.severity == "critical"]

@@ -42,7 +42,7 @@ class Tagger(Protocol):
 
 
 type ExportedBytes = Callable[[Contract], Awaitable[Reading[int | None]]]
-type RecordIsWritten = Callable[[Contract], Awaitable[Reading[bool]]]
+type RecordFault = Callable[[Contract], Awaitable[Reading[str]]]
 
 
 class Seal:
@@ -54,7 +54,7 @@ class Seal:
         reader: SnapshotReader,
         tagger: Tagger,
         exported: ExportedBytes,
-        is_written: RecordIsWritten,
+        record_fault: RecordFault,
         store: Store,
         clock: Clock,
         redactor: Redactor,
@@ -65,7 +65,7 @@ class Seal:
             reader: reads the world anew.
             tagger: where the tag is created.
             exported: how much lies at the export root.
-            is_written: whether the run's record is whole and stands in its issue.
+            record_fault: what is wrong with the run's record, or with what its issue shows of it.
             store: for what is on record.
             clock: for whether a grant still counts.
             redactor: a plan is made as it may be stored and shown.
@@ -73,7 +73,7 @@ class Seal:
         self._reader = reader
         self._tagger = tagger
         self._exported = exported
-        self._is_written = is_written
+        self._record_fault = record_fault
         self._store = store
         self._clock = clock
         self._redactor = redactor
@@ -143,7 +143,7 @@ class Seal:
                 contract,
                 record,
                 exported=await self._exported(contract),
-                written=await self._is_written(contract),
+                record_fault=await self._record_fault(contract),
             )
         ]
         tag = f"seal/{contract.run_id}"

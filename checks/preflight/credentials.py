@@ -30,7 +30,7 @@ def _findings(prepared: Preparation) -> Iterator[PreflightFinding]:
     file = f"runs/{contract.run_id}.toml"
     named = [(field, getattr(contract, field)) for field in _ADDRESSES]
     named += [(f"checkpoint_roots[{n}]", each) for n, each in enumerate(contract.checkpoint_roots)]
-    named += [(f"datasets[{n}]", each) for n, each in enumerate(contract.datasets)]
+    named += [(f"datasets.{n}", each) for n, each in enumerate(contract.datasets)]
     for field, address in named:
         if address is not None and _REDACTOR.text(address) != address:
             message = f"{field} holds credentials (not shown here): it is printed, recorded and told as it stands"

@@ -63,7 +63,7 @@ class Finished:
         self._bench = bench
         self.tags = Repository(bench)
         self.exported: Reading[int | None] = Known(value=None, at=bench.clock.now())
-        self.is_record_written: Reading[bool] = Known(value=True, at=bench.clock.now())
+        self.record_fault: Reading[str] = Known(value="", at=bench.clock.now())
         bench.promised = contract(source_sha=SHA)
         bench.world.found[job().job_id] = job(JobState.SUCCEEDED)
         bench.world.checkpoints = (checkpoint(10_000),)
@@ -77,7 +77,7 @@ class Finished:
             reader=reader,
             tagger=self.tags,
             exported=self._ask_export,
-            is_written=self._ask_record,
+            record_fault=self._ask_record,
             store=store,
             clock=self._bench.clock,
             redactor=Redactor(),
@@ -93,8 +93,8 @@ class Finished:
     async def _ask_export(self, _promised: Contract) -> Reading[int | None]:
         return self.exported
 
-    async def _ask_record(self, _promised: Contract) -> Reading[bool]:
-        return self.is_record_written
+    async def _ask_record(self, _promised: Contract) -> Reading[str]:
+        return self.record_fault
 
     async def look(self) -> Found:
         assert isinstance(self._bench.promised, Contract)
@@ -134,7 +134,7 @@ async def test_a_finished_run_is_sealed_with_a_tag_at_its_source(bench: Bench) -
 async def test_what_is_missing_refuses_with_the_list(bench: Bench) -> None:
     finished = Finished(bench)
     bench.world.checkpoints = (checkpoint(9000),)
-    finished.is_record_written = Known(value=False, at=bench.clock.now())
+    finished.record_fault = Known(value="its issue does not show it yet", at=bench.clock.now())
 
     found = await finished.look()
 

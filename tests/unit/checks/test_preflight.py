@@ -88,7 +88,7 @@ CASES: list[tuple[Item, Preparation, list[Weight], str]] = [
         [BLOCKS],
         "output_root",
     ),
-    (CREDENTIALS, preparation(launch_contract(datasets=("https://u:hunter2secret@x.y/d",))), [BLOCKS], "datasets[0]"),
+    (CREDENTIALS, preparation(launch_contract(datasets=("https://u:hunter2secret@x.y/d",))), [BLOCKS], "datasets.0"),
     (CREDENTIALS, preparation(launch_contract(command="train --api-key hunter2secret")), [NOTE], "the command"),
     # The source.
     (CODE, preparation(launch_contract(source_sha=None)), [ASKS], SHA),

@@ -17,7 +17,7 @@ from tests.unit.handlers.scene import record
 
 SHA = "a" * 40
 DARK = unknown(Gap.TIMEOUT)
-YES: Reading[bool] = Known(value=True, at=AT)
+IN_ORDER: Reading[str] = Known(value="", at=AT)
 FINAL = checkpoint(10_000)
 
 
@@ -44,7 +44,7 @@ def world(tracker: TrackerState | Unknown | None = None, **fields: Any) -> Snaps
 def lacks(seen: Snapshot | None = None, **fields: Any) -> tuple[Lack, ...]:
     promised = fields.pop("promised", contract(source_sha=SHA))
     known = fields.pop("known", record(instances=(instance(),)))
-    given: dict[str, Any] = {"exported": Known(value=None, at=AT), "written": YES}
+    given: dict[str, Any] = {"exported": Known(value=None, at=AT), "record_fault": IN_ORDER}
     return lacks_of(seen or world(), promised, known, **given | fields)
 
 
@@ -69,7 +69,10 @@ MISSING: dict[str, tuple[Any, str]] = {
         ),
         "nothing lies at the export root gs://bucket/export",
     ),
-    "record not written": (lambda: lacks(written=Known(value=False, at=AT)), "record is not in order"),
+    "record not written": (
+        lambda: lacks(record_fault=Known(value="it is broken at entry 3", at=AT)),
+        "broken at entry 3",
+    ),
     "no source": (lambda: lacks(promised=contract()), "source SHA of the run is not on record"),
     "another source": (
         lambda: lacks(known=record(instances=(instance().model_copy(update={"source_sha": "b" * 40}),))),
@@ -97,7 +100,7 @@ UNSEEN: dict[str, Any] = {
     "tracker that is promised and not read": lambda: lacks(world(unknown(Gap.NOT_CONFIGURED))),
     "summary": lambda: lacks(world(tracked(trainer_step=None))),
     "export": lambda: lacks(exported=DARK),
-    "record": lambda: lacks(written=DARK),
+    "record": lambda: lacks(record_fault=DARK),
 }
 
 

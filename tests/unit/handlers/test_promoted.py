@@ -221,9 +221,9 @@ async def test_a_seal_asks_for_the_issue_of_a_promoted_diagnostic_alone(
         async with store.transaction() as tx:
             decision = Decision(run=Run(run_id=RUN, promoted=why), happened=(Promoted(reason="it lasted"),))
             await tx.apply(decision, RunId(RUN), AT)
-        reading = await RecordReader(store, clock, has_issues=True).is_written(light().contract)
+        reading = await RecordReader(store, clock, has_issues=True).fault(light().contract)
     finally:
         await store.close()
 
     assert isinstance(reading, Known), reading
-    assert reading.value is is_written
+    assert (not reading.value) is is_written
