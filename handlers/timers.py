@@ -167,9 +167,17 @@ def _routine_status(context: Context, record: Record, at: datetime, told: Told |
         at,
         kind=UpdateKind.ROUTINE_STATUS,
         key=f"routine/{at.isoformat()}",
-        headline=f"routine status: {standing.state}, nothing new for {say_duration(context.rules.status_every)}",
-        evidence=(*(f"open: {i.check}: {i.finding.summary}" for i in record.incidents if i.is_open), *_say_told(told)),
-        next_=f"the next check is due within {say_duration(context.cadence)}",
+        headline=f"{say_state(standing)}, nothing new for {say_duration(context.rules.status_every)}",
+        evidence=(
+            *(
+                f"open: I{i.number} {i.check} ({i.finding.severity}): {i.finding.summary}"
+                for i in record.incidents
+                if i.is_open
+            ),
+            *_say_told(told),
+        ),
+        next_=f"the next check is due within {say_duration(context.cadence)}; "
+        + say_validity(at, at + context.rules.status_every + 2 * context.cadence, context.rules.timezone),
     )
 
 
