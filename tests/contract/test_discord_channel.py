@@ -12,12 +12,13 @@ import pytest
 from pydantic import SecretStr
 
 from bot.commands.discord_probe import reach_on_discord
+from bot.model.chart import Chart
 from bot.model.delivery import ChannelName, Later, Sent
 from bot.model.event import Commanded, Pressed, Said, Unsaid
 from bot.model.person import Actor, Person, Platform
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.update import UpdateKind
-from bot.model.value import PersonName
+from bot.model.value import PersonName, RunId
 from tests.fakes.discord_desk import DANA, GUEST, ROBOT, RUN, STRANGER, Desk, a_desk
 from tests.fakes.discord_faults import Answers, Limited, Lost, Page, Stalls
 from tests.fakes.discord_world import GUILD, HOME, ME, Post
@@ -567,3 +568,34 @@ async def test_the_doctor_says_whether_a_dri_could_answer(desk: Desk) -> None:
     assert [probe.ok for probe in probes] == [True, False, False]
     assert "a guest" in probes[1].detail
     assert "[people.p2] discord" in probes[2].fix
+
+
+# Pictures
+
+CHART = Chart(run_id=RunId(RUN), points=tuple((step, 3 - step / 100, 1e6) for step in range(50)))
+
+
+async def test_a_failure_has_its_picture_in_the_runs_thread_once(desk: Desk) -> None:
+    channel = desk.channel(deadline=timedelta(seconds=20))
+    thread = await desk.opened(channel)
+    failed = desk.delivery("the job failed", kind=UpdateKind.FAILED, chart=CHART)
+
+    sent = await channel.send(failed)
+    await channel.send(desk.again(failed))
+
+    assert isinstance(sent, Sent)
+    (picture,) = [post for post in desk.world.own(thread) if post.files]
+    assert picture.files["plot.png"].startswith(b"\x89PNG")
+    assert picture.pings == frozenset()
+
+
+async def test_a_message_arrives_without_its_picture_where_files_are_refused(desk: Desk) -> None:
+    channel = desk.channel(deadline=timedelta(seconds=20))
+    thread = await desk.opened(channel)
+    desk.world.refuses_files = True
+
+    sent = await channel.send(desk.delivery("the job failed", kind=UpdateKind.FAILED, chart=CHART))
+
+    assert isinstance(sent, Sent)
+    assert "the job failed" in desk.world.own(thread)[-1].shown
+    assert channel.trouble == ""

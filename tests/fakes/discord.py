@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Self
 
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 
 from tests.fakes.discord_faults import Answers, Fault, Limited, Lost, Page, Stalls
 from tests.fakes.discord_gateway import Gateway
@@ -153,7 +153,7 @@ class FakeDiscord:
         path = "/" + request.match_info["path"]
         self.calls.append((request.method, path))
         fault = self._fault(f"{request.method} {path}")
-        body = await request.json() if request.can_read_body else {}
+        body = await _body(request)
         match fault:
             case None:
                 return await self._perform(request, path, body)
@@ -253,6 +253,8 @@ class FakeDiscord:
             return refusal
         if errors := message_errors(body):
             return self._refuse(errors)
+        if self.world.refuses_files and body.get("files"):
+            return _error(403, 50013, "Missing Permissions")
         assert place is not None
         place.archived = False
         nonce = str(body.get("nonce") or "") or None
@@ -268,6 +270,7 @@ class FakeDiscord:
             nonce=nonce,
             pings=pinged(body.get("content") or "", body.get("allowed_mentions")),
         )
+        post.files = body.get("files") or {}
         await self.tell("MESSAGE_CREATE", post)
         return _json(post.as_json())
 
@@ -418,3 +421,20 @@ def _error(status: int, code: int, message: str) -> web.Response:
 def _text(body: Json) -> str:
     embeds = body.get("embeds") or []
     return "\n".join([body.get("content") or "", *(embed.get("description", "") for embed in embeds)])
+
+
+async def _body(request: web.Request) -> Json:
+    """The JSON of a request; of one with files (multipart, ``payload_json``) with their bytes by name."""
+    if not request.can_read_body:
+        return {}
+    if request.content_type != "multipart/form-data":
+        body: Json = await request.json()
+        return body
+    body, files = {}, {}
+    async for part in await request.multipart():
+        assert isinstance(part, BodyPartReader)
+        if part.name == "payload_json":
+            body = await part.json() or {}
+        else:
+            files[part.filename or ""] = bytes(await part.read())
+    return body | {"files": files}

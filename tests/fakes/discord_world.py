@@ -73,6 +73,7 @@ class Post:
     kind: int = DEFAULT
     webhook: str | None = None
     snapshots: list[Json] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
     pings: frozenset[str] = frozenset()
     at: str = ""
 
@@ -128,6 +129,8 @@ class World:
         self.commands: list[Json] = []
         self.reads_content = True
         """Whether the application's page has Message Content Intent switched on."""
+        self.refuses_files = False
+        """Whether the bot's role lacks Attach Files."""
 
     def snowflake(self) -> str:
         self._last = max(self._last + 1, (int(self._now() * 1000) - EPOCH_MS) << 22)

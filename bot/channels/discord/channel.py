@@ -20,6 +20,7 @@ from bot.channels.discord.identify import standing_of
 from bot.channels.discord.inbound import Inbox
 from bot.channels.discord.link import Link
 from bot.channels.discord.outcomes import GONE, NO_DIRECT_MESSAGES, UNKNOWN_USER, UNREACHED, fix_for, outcome_of
+from bot.channels.discord.pictures import Pictures
 from bot.channels.discord.posts import Posts, Ref
 from bot.channels.discord.registering import keep_registered
 from bot.channels.discord.threads import LIVE, Threads, root_mark
@@ -84,6 +85,7 @@ class DiscordChannel:
         self._link = Link(clock)
         self._posts = Posts(self._api, self._troubles, self._link.spoke)
         self._threads = Threads(self._api, self._posts, ledger, clock, guild=guild, named=threads)
+        self._pictures = Pictures(self._api, self._threads)
         self._asides = Asides(clock, settings.deadline)
         inbox = Inbox(self._api, ledger, clock, self._troubles, guild=guild, is_command=is_command)
         self._inbox = inbox
@@ -131,6 +133,8 @@ class DiscordChannel:
             return Later(reason=f"Hero's own fault: {type(error).__name__}", is_uncertain=True)
         if isinstance(outcome, Sent):
             self._troubles.clear("posting")
+            if delivery.update.chart is not None and not delivery.attempt:
+                await self._pictures.attach(delivery.update.chart)
         return outcome
 
     async def identify(self, actor: Actor) -> Reading[Standing]:
