@@ -10,11 +10,12 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, SecretStr
+from pydantic import AwareDatetime, BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from bot.model.contract import Contract
+from bot.model.gate import Gate
 from bot.model.wording import members, tables_of
 from bot.settings import PersonSettings, Settings
 
@@ -100,6 +101,8 @@ _WORDS: dict[Any, str] = {
     Path: "path",
     timedelta: "duration",
     SecretStr: "secret",
+    Gate: "text",
+    AwareDatetime: "time with its zone",
 }
 
 
@@ -119,7 +122,7 @@ def _say_type(kind: Any) -> str:
     if origin is Literal:
         return " or ".join(f'"{each}"' for each in arguments)
     if origin is tuple:
-        return f"list of {_say_type(arguments[0])}"
+        return f"list of {_say_type(next(members(arguments[0])))}"
     if origin is dict:
         return f"table of {_say_type(arguments[1])}"
     if isinstance(kind, typing.NewType):

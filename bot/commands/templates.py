@@ -122,6 +122,17 @@ _EXAMPLES: Mapping[str, object] = {
     "config.launch": "configs/RUN_ID.yaml",
     "config.final_step_command": ["python", "train.py", "--print-final-step"],
     "config.reference": "OTHER-RUN",
+    "trial.child_run_id": "OTHER-RUN",
+    "trial.child_root": "gs://BUCKET/OTHER-RUN/checkpoints",
+    "trial.handoff_step": 12_000,
+    "trial.fork_step": 12_345,
+    "trial.gates": ["loss mean <= +0.002", "tokens_per_second mean >= -1%"],
+    "trial.coverage_gaps": ["evaluations fall outside the window"],
+    "trial.starts_at": "2026-11-30T09:00:00+01:00",
+    "trial.rollback_by": "2026-11-30T16:00:00+01:00",
+    "trial.submitter": PERSON,
+    "trial.issue": 2,
+    "trial.thread": "1712345678.000100",
 }
 """What is shown for a key without a default."""
 

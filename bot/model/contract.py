@@ -7,12 +7,15 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, field_validator, model_validator
+from pydantic import Field, StringConstraints, field_validator, model_validator
 
 from bot.model.durations import Duration
 from bot.model.figures import FURTHER
 from bot.model.launched import WORDS
-from bot.model.value import JobId, PersonName, RunId, Value
+from bot.model.part import Basis as Basis  # noqa: PLC0414 - a contract's own word: others know it from here
+from bot.model.part import Part
+from bot.model.trial import TrialContract
+from bot.model.value import JobId, PersonName, RunId
 from bot.model.wording import nearest
 
 RUN_ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$"
@@ -46,23 +49,9 @@ PRESERVED = ("batch_size", "optimizer", "mesh", "precision", "data", "checkpoint
 own."""
 
 
-class Basis(StrEnum):
-    """How a value came to be known; an inferred one is shown as inferred wherever it is shown."""
-
-    STATED = "stated"
-    INFERRED = "inferred"
-    MEASURED = "measured"
-
-
 class RunKind(StrEnum):
     PRODUCTION = "production"
     DIAGNOSTIC = "diagnostic"
-
-
-class Part(Value):
-    """A table of the contract. The text under each field is its line in ``docs/contract.md``."""
-
-    model_config = ConfigDict(use_attribute_docstrings=True)
 
 
 class TrackerContract(Part):
@@ -370,8 +359,7 @@ class Contract(Part):
     metrics: MetricsContract = MetricsContract()
     code: CodeContract = CodeContract()
     config: ConfigContract = ConfigContract()
-    trial: dict[str, Any] = {}
-    """Kept for the trial of a change; not read yet."""
+    trial: TrialContract = TrialContract()
     thresholds: dict[str, dict[str, Any]] = {}
     """Per check id: the thresholds that differ from the check's defaults."""
 
