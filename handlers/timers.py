@@ -29,7 +29,7 @@ _OVER = {RunState.COMPLETED, RunState.STOPPED}
 
 
 _READ_PAST_THE_END = timedelta(minutes=3)
-"""Longer than any channel takes to be read: GitHub is polled once a minute."""
+"""Longer than any channel takes to be read: GitHub is polled every two minutes at least."""
 
 
 def decide_time_passed(
