@@ -15,7 +15,7 @@ from bot.model.answer import Approve, Deny, parse_answer
 from bot.model.audit import ATTEMPTS
 from bot.model.delivery import ChannelName
 from bot.model.event import Commanded, Inbound, InboxEvent, Pressed, Said, Unsaid
-from bot.model.person import Actor, Standing
+from bot.model.person import Actor, Platform, Standing, find_people
 from bot.model.plan import RequestState
 from bot.model.reading import Gap, Reading, Unknown
 from bot.model.record import Decision, Record
@@ -23,6 +23,7 @@ from bot.model.value import RunId
 from bot.model.visit import read_visit, visit_at, visitor
 from bot.render.words import say_time
 from bot.store.transaction import Transaction
+from handlers.attempts import decide_elsewhere, named_number
 from handlers.blocked import decide_blocked
 from handlers.command import answer_command, changes_something, shows_past
 from handlers.commands.question import Past, Question
@@ -193,6 +194,7 @@ class Intake:
                 return None
             run_id = meant.run_id
         if run_id is None:
+            await self._elsewhere(tx, payload, at)
             return None
         contract = self._on.contracts.load(run_id)
         if isinstance(contract, BadContract):
@@ -215,6 +217,15 @@ class Intake:
         is_over = any(action.state is not ActionState.GRANTED for action in decision.actions)
         return run_id if is_over else None
 
+    async def _elsewhere(self, tx: Transaction, payload: Said | Unsaid | Pressed, at: datetime) -> None:
+        """Note a decision that somebody gave outside of every run's conversation; all else there is nobody's business."""
+        if isinstance(payload, Unsaid):
+            return
+        number = named_number(payload)
+        request = await tx.find_request(number) if number is not None else None
+        asked = await tx.record(request.run_id) if request is not None else None
+        await tx.apply(decide_elsewhere(payload, asked, request, at), None, at)
+
     async def _commit(self, tx: Transaction, decision: Decision, run_id: RunId, at: datetime) -> None:
         """Store a decision; a request that it decides is redeemed first, by whoever comes first (field report R43)."""
         for request in decision.requests:
@@ -227,7 +238,9 @@ class Intake:
         """Note that somebody looked, and read what their command shows of the past."""
         name = visitor(event.actor, self._on.people)
         visit = visit_at(read_visit(await tx.cursor(name)), at)
-        await tx.save_cursor(name, visit.model_dump_json())
+        if event.actor.platform is not Platform.GITHUB or find_people(event.actor, self._on.people):
+            # On a public repository anybody may comment: of strangers nothing is remembered.
+            await tx.save_cursor(name, visit.model_dump_json())
         if not shows_past(event.text):
             return Past()
         return Past(

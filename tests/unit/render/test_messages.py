@@ -17,6 +17,7 @@ from bot.model.update import Update, UpdateKind
 from bot.model.value import CheckId, JobId
 from bot.model.verdict import Finding, Severity
 from bot.render.console import console_lines
+from bot.render.discord import render_discord
 from bot.render.github import github_body
 from bot.render.slack import render_slack
 from handlers import tellings
@@ -204,7 +205,25 @@ def everywhere(update: Update) -> str:
     shown = "\n".join(texts_in(list(slack.blocks)))
     body = github_body(update, key="k", timezone="UTC", asked_login="ada")
     console = "\n".join(console_lines(update, "UTC"))
-    return f"# Slack, on a lock screen\n{slack.text}\n\n# Slack\n{shown}\n\n# GitHub\n{body}\n\n# Console\n{console}\n"
+    discord = render_discord(update, mark="k", timezone="UTC", mention="112233445566778899")
+    embeds = "\n".join(
+        line
+        for embed in discord.embeds
+        for line in (
+            embed.get("title", ""),
+            *(f"{each['name']}: {each['value']}" for each in embed.get("fields", ())),
+            embed.get("description", ""),
+        )
+        if line
+    )
+    channels = {
+        "Slack, on a lock screen": slack.text,
+        "Slack": shown,
+        "GitHub": body,
+        "Discord": f"{discord.content}\n{embeds}",
+        "Console": console,
+    }
+    return "\n\n".join(f"# {name}\n{text}" for name, text in channels.items()) + "\n"
 
 
 @pytest.mark.parametrize("name", MESSAGES)
