@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import timedelta
-from pathlib import Path
-from typing import Any
 
 import structlog
 from rich.console import Console
@@ -13,19 +11,15 @@ from starlette.routing import BaseRoute
 
 from bot.actions.cleanup import CleanUp
 from bot.actions.executor import Executor
-from bot.actions.iris import IrisLauncher
-from bot.actions.local import LocalLauncher
 from bot.actions.patches import KeepsPatch
 from bot.actions.ports import Launcher, StepTaker
 from bot.actions.sealing import Seal
 from bot.actions.steps import Steps
 from bot.actions.stopping import StopPreparer, StopSteps
 from bot.alarm import Alarm
-from bot.channels.console import ConsoleChannel
-from bot.channels.github.channel import GitHubChannel
-from bot.channels.pager.channel import PagerChannel
+from bot.building_channels import build_channels
+from bot.building_looks import beside_database, build_looks
 from bot.channels.ports import Channel
-from bot.channels.slack.channel import SlackChannel
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
 from bot.courier import Courier
@@ -37,45 +31,27 @@ from bot.finishing import build_cleanup, build_seal
 from bot.historian import Historian
 from bot.model.action import StepName
 from bot.model.delivery import ChannelName
-from bot.model.drift import ConfigShape
 from bot.model.errand import ErrandKind
 from bot.model.value import RunId
-from bot.naming import names_from
 from bot.planning import PlanPreparer
-from bot.preparing import Preparer, reachable_people
+from bot.preparing import Preparer
 from bot.redaction import Redactor
-from bot.render.issue_template import facts_of
 from bot.run_contracts import contracts_of
 from bot.scheduler import Scheduler, pause_until_next
 from bot.settings import BotSettings, Settings
-from bot.sources.checkpoints import CheckpointReader
-from bot.sources.chosen import ChosenMetrics
-from bot.sources.config.before_launch import COMMAND_DEADLINE, BeforeLaunch, Recorded
-from bot.sources.config.source import ConfigReader
-from bot.sources.exports import ExportReader
-from bot.sources.finelog.source import FinelogMetrics, FinelogSource
 from bot.sources.git.source import GitSource
 from bot.sources.iris.source import IrisOrchestrator
-from bot.sources.kubernetes.source import KubernetesPods
-from bot.sources.local import LocalOrchestrator
-from bot.sources.metrics import MetricsReader
-from bot.sources.ports import Orchestrator
 from bot.sources.snapshots import SnapshotReader
-from bot.sources.storage_readings import StorageReader
-from bot.sources.wandb.source import WandbMetrics, WandbSource
 from bot.store.leases import Lease
 from bot.store.store import Store
 from bot.tenure import Tenure
 from bot.watcher import Watcher
 from checks import CHECKS
-from handlers.command import COMMANDS
 from handlers.context import Rules
 
 log = structlog.get_logger()
 
 _SEND_DEADLINE = timedelta(seconds=90)
-_FENCE = timedelta(seconds=10)
-"""For a source that forgets its own deadline."""
 _AFTER_TROUBLE = timedelta(minutes=1)
 
 
@@ -126,7 +102,7 @@ async def build(
     tenure = Tenure(store, clock)
     stack.push_async_callback(tenure.end)
     contracts = contracts_of(settings, redactor=redactor)
-    channels, routes = _channels(settings, store, clock, contracts, console)
+    channels, routes = build_channels(settings, store, clock, contracts, console)
     for channel in channels.values():
         stack.push_async_callback(channel.close)
     alarm = Alarm(clock)
@@ -168,75 +144,6 @@ async def build(
         iris=looks.iris,
         routes=routes,
     )
-
-
-@dataclass(frozen=True)
-class Looks:
-    """What looks at the world before anything is done in it; also all that ``hero plan`` needs."""
-
-    reader: SnapshotReader
-    launchers: Mapping[str, Launcher]
-    checklist: Preparer
-    git: GitSource
-    iris: IrisOrchestrator | None
-
-
-def build_looks(
-    settings: Settings,
-    clock: Clock,
-    stack: AsyncExitStack,
-    *,
-    contracts: Contracts,
-    store: Store | None,
-    redactor: Redactor,
-) -> Looks:
-    """Build what reads; what must be closed is on ``stack``.
-
-    Args:
-        settings: the whole tree.
-        clock: the one clock.
-        stack: closed by the caller.
-        contracts: of all runs.
-        store: what is on record; None when there is no database.
-        redactor: for whatever is shown of what was read.
-    """
-    iris = _iris(settings, clock, stack)
-    git = GitSource(settings.git, clock)
-    reader = _reader(
-        settings,
-        clock,
-        redactor,
-        iris,
-        git=git,
-        wandb=_wandb(settings, clock, stack),
-        finelog=_finelog(settings, clock, stack),
-    )
-    launchers = _launchers(settings, clock, redactor, iris)
-    checklist = Preparer(
-        launchers=launchers,
-        contracts=contracts,
-        store=store,
-        clock=clock,
-        redactor=redactor,
-        rules=settings.launch.rules,
-        reachable=reachable_people(settings),
-        deadline=max(settings.iris.deadline, settings.git.deadline, COMMAND_DEADLINE) + _FENCE,
-        code=git,
-        config=BeforeLaunch(clock, redactor, recorded=_recorded(store) if store else None),
-        storage=StorageReader(CheckpointReader(clock), clock),
-    )
-    return Looks(reader=reader, launchers=launchers, checklist=checklist, git=git, iris=iris)
-
-
-def _recorded(store: Store) -> Recorded:
-    """Return what tells the newest configuration of a run that is on record."""
-
-    async def recorded(run_id: RunId) -> ConfigShape | None:
-        record = await store.record(run_id)
-        instances = reversed(record.instances) if record else ()
-        return next((each.launched for each in instances if each.launched is not None), None)
-
-    return recorded
 
 
 @dataclass(frozen=True)
@@ -427,166 +334,3 @@ def _deadlines(settings: BotSettings) -> dict[StepName, timedelta]:
         StepName.STABILISE: timedelta(hours=1),
         StepName.RESTORE: settings.restore_deadline,
     }
-
-
-def _channels(
-    settings: Settings, store: Store, clock: Clock, contracts: Contracts, console: Console | None
-) -> tuple[dict[ChannelName, Channel], tuple[BaseRoute, ...]]:
-    """Return the channels that are configured, and the routes of those that are reached over HTTP."""
-    channels: dict[ChannelName, Channel] = {}
-    routes: tuple[BaseRoute, ...] = ()
-    zone = settings.bot.timezone
-
-    def named(run_id: RunId, field: str) -> Any:
-        contract = contracts.load(run_id)
-        return None if isinstance(contract, BadContract) else getattr(contract.channels, field)
-
-    if settings.slack.bot_token is not None:
-        slack = SlackChannel(
-            settings.slack,
-            store,
-            clock,
-            people=settings.persons,
-            timezone=zone,
-            threads=lambda run_id: named(run_id, "slack_thread"),
-        )
-        channels[ChannelName.SLACK] = slack
-        routes = tuple(slack.routes()) if settings.slack.mode == "http" else ()
-    if settings.discord.token is not None:
-        channels[ChannelName.DISCORD] = _discord(settings, store, clock, contracts)
-    if settings.github.is_set:
-        github = GitHubChannel(
-            settings.github,
-            store,
-            clock,
-            people=settings.persons,
-            issues=lambda run_id: named(run_id, "github_issue"),
-            facts=lambda run_id: _issue_facts(contracts, run_id),
-            timezone=zone,
-        )
-        channels[ChannelName.GITHUB] = github
-        routes += tuple(github.routes())
-    if settings.console or not channels:
-        channels[ChannelName.CONSOLE] = ConsoleChannel(
-            store, clock, console=console or Console(soft_wrap=True), timezone=zone
-        )
-    channels |= _one_way(settings, clock)
-    return channels, routes
-
-
-def _discord(settings: Settings, store: Store, clock: Clock, contracts: Contracts) -> Channel:
-    from bot.channels.discord.channel import DiscordChannel  # noqa: PLC0415 - discord.py takes half a second, and only who uses it needs it
-
-    def thread(run_id: RunId) -> str | None:
-        contract = contracts.load(run_id)
-        return None if isinstance(contract, BadContract) else contract.channels.discord_thread
-
-    return DiscordChannel(
-        settings.discord,
-        store,
-        clock,
-        people=settings.persons,
-        timezone=settings.bot.timezone,
-        threads=thread,
-        is_command=COMMANDS.__contains__,
-        names=names_from(store, contracts),
-    )
-
-
-def _one_way(settings: Settings, clock: Clock) -> dict[ChannelName, Channel]:
-    """Return the channels in which nobody answers; a conversation is held elsewhere, whatever of these there is."""
-    channels: dict[ChannelName, Channel] = {}
-    if settings.email.host is not None:
-        # Its library is loaded only where mail is sent.
-        from bot.channels.email.channel import EmailChannel  # noqa: PLC0415 - see above
-
-        channels[ChannelName.EMAIL] = EmailChannel(
-            settings.email, clock, people=settings.persons, timezone=settings.bot.timezone
-        )
-    if settings.pager.address is not None:
-        channels[ChannelName.PAGER] = PagerChannel(settings.pager, clock)
-    return channels
-
-
-def _issue_facts(contracts: Contracts, run_id: RunId) -> dict[str, str]:
-    contract = contracts.load(run_id)
-    return {} if isinstance(contract, BadContract) else facts_of(contract)
-
-
-def _iris(settings: Settings, clock: Clock, stack: AsyncExitStack) -> IrisOrchestrator | None:
-    iris = settings.iris
-    if not (iris.controller_url or iris.config or iris.cluster):
-        return None
-    orchestrator = IrisOrchestrator(iris, clock)
-    stack.push_async_callback(orchestrator.close)
-    return orchestrator
-
-
-def _wandb(settings: Settings, clock: Clock, stack: AsyncExitStack) -> WandbSource | None:
-    if settings.wandb.api_key is None:
-        return None
-    source = WandbSource(settings.wandb, clock)
-    stack.push_async_callback(source.close)
-    return source
-
-
-def _finelog(settings: Settings, clock: Clock, stack: AsyncExitStack) -> FinelogSource | None:
-    if settings.finelog_in_use.url is None:
-        return None
-    source = FinelogSource(settings.finelog_in_use, clock)
-    stack.push_async_callback(source.close)
-    return source
-
-
-def _reader(
-    settings: Settings,
-    clock: Clock,
-    redactor: Redactor,
-    iris: IrisOrchestrator | None,
-    *,
-    git: GitSource,
-    wandb: WandbSource | None,
-    finelog: FinelogSource | None,
-) -> SnapshotReader:
-    orchestrators: dict[str, Orchestrator] = {"local": LocalOrchestrator(clock)}
-    if iris is not None:
-        orchestrators["iris"] = iris
-    return SnapshotReader(
-        orchestrators=orchestrators,
-        metrics=ChosenMetrics(
-            MetricsReader(clock),
-            wandb=WandbMetrics(wandb) if wandb else None,
-            finelog=FinelogMetrics(finelog) if finelog else None,
-        ),
-        checkpoints=CheckpointReader(clock),
-        clock=clock,
-        deadline=max(
-            settings.iris.deadline,
-            settings.wandb.deadline,
-            settings.finelog_in_use.deadline,
-            settings.kubernetes.deadline,
-            settings.git.deadline,
-        )
-        + timedelta(seconds=10),
-        tracker=wandb,
-        telemetry=finelog,
-        code=git,
-        config=ConfigReader(clock, redactor, tracker=wandb),
-        exports=ExportReader(clock),
-        pods=KubernetesPods(settings.kubernetes, clock) if settings.kubernetes.is_set else None,
-    )
-
-
-def _launchers(
-    settings: Settings, clock: Clock, redactor: Redactor, iris: IrisOrchestrator | None
-) -> dict[str, Launcher]:
-    launchers: dict[str, Launcher] = {"local": LocalLauncher(clock)}
-    if iris is not None:
-        locks = beside_database(settings, "locks")
-        launchers["iris"] = IrisLauncher(settings.iris, iris, locks=locks, clock=clock, redactor=redactor)
-    return launchers
-
-
-def beside_database(settings: Settings, name: str) -> Path:
-    """Return a directory of Hero's own beside its database, e.g. ``hero.db.locks``."""
-    return Path(f"{settings.bot.database.removeprefix('sqlite:///') or 'hero.db'}.{name}")

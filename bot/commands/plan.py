@@ -8,7 +8,7 @@ import shlex
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from bot.building import build_looks
+from bot.building_looks import build_looks
 from bot.clock import Clock, SystemClock
 from bot.commands.configuration import DEFAULT
 from bot.commands.exits import Exit

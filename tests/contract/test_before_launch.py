@@ -12,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from bot.building import _recorded
+from bot.building_looks import recorded_in
 from bot.clock import SystemClock
 from bot.model.contract import Basis, Contract
 from bot.model.drift import ConfigShape, shape_of
@@ -361,8 +361,8 @@ async def test_a_reference_that_is_a_run_is_the_newest_launch_on_record_whose_co
         async with store.transaction() as tx:
             await tx.apply(Decision(run=Run(run_id=older), instances=tuple(launches)), older, AT)
 
-        found = await reader(recorded=_recorded(store)).reference(promised(tmp_path, reference=older))
-        lost = await reader(recorded=_recorded(store)).reference(promised(tmp_path, reference="hero-never"))
+        found = await reader(recorded=recorded_in(store)).reference(promised(tmp_path, reference=older))
+        lost = await reader(recorded=recorded_in(store)).reference(promised(tmp_path, reference="hero-never"))
         nowhere = await reader().reference(promised(tmp_path, reference=older))
     finally:
         await store.close()

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from bot.building import _one_way, make_rules
+from bot.building import make_rules
+from bot.building_channels import one_way_channels
 from bot.dispatcher import Dispatcher
 from bot.model.delivery import ONE_WAY, ChannelName, Delivery, Never, Target
 from bot.model.event import Commanded
@@ -196,7 +197,7 @@ def test_whoever_sets_up_mail_or_a_pager_gets_the_ladder_and_still_talks_in_the_
     assert make_rules(plain).ladders is None
     assert make_rules(mail).ladders == make_rules(pager).ladders == EscalationSettings().ladders
     assert make_rules(mail).mailed == {UpdateKind.FAILED}
-    assert [list(_one_way(each, clock)) for each in (plain, mail, pager)] == [[], [EMAIL], [PAGER]]
+    assert [list(one_way_channels(each, clock)) for each in (plain, mail, pager)] == [[], [EMAIL], [PAGER]]
     assert mail.speaks_in_terminal
     assert "key" in pager.secrets
 
