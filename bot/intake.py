@@ -218,7 +218,7 @@ class Intake:
         return run_id if is_over else None
 
     async def _elsewhere(self, tx: Transaction, payload: Said | Unsaid | Pressed, at: datetime) -> None:
-        """Note a decision that somebody gave outside of every run's conversation; all else there is nobody's business."""
+        """Note a decision that was given outside of every run's conversation; all else there is nobody's business."""
         if isinstance(payload, Unsaid):
             return
         number = named_number(payload)

@@ -4,8 +4,9 @@ import difflib
 import shlex
 from collections.abc import Callable, Mapping
 
+from bot.model.record import Decision
 from handlers.commands import allowing, handing, recalling, showing, watching, wishing
-from handlers.commands.question import Answered, Question, say
+from handlers.commands.question import Answered, Question, audit_entry, say
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "look": {
@@ -65,9 +66,22 @@ def answer_command(question: Question) -> Answered:
     """Answer one command; an unknown one gets the nearest valid ones."""
     verb, words = _split(question.event.text)
     handler = COMMANDS.get(verb)
+    if verb in _DECIDING:
+        return _not_by_command(question, verb, words)
     if handler is None:
         return _nearest(question, verb)
     return handler(question, words)
+
+
+def _not_by_command(question: Question, verb: str, words: tuple[str, ...]) -> Answered:
+    """Refuse a decision that is given as a command: it is an attempt, and noted as one."""
+    event = question.event
+    detail = f"{verb} {' '.join(words)[:200]} in {event.place.key} ({event.place.message}): by_command"
+    about = next((r for r in question.records if any(q.name == w.upper() for q in r.requests for w in words)), None)
+    run_id = about.run_id if about else question.here
+    audit = audit_entry(question, run_id, "decision_refused", detail, why="by_command")
+    answer = say(question, "A command decides nothing; nothing was changed.", next_=DECIDE)
+    return answer.model_copy(update={"run_id": run_id, "decision": Decision(audit=(audit,))})
 
 
 def _split(text: str) -> tuple[str, tuple[str, ...]]:
@@ -155,4 +169,5 @@ _CHANGING = frozenset(
         "resume",
     }
 )
+_DECIDING = frozenset({"approve", "deny"})
 _SHOWING_PAST = frozenset({"catchup", "log", "audit"})

@@ -7,7 +7,8 @@ report R39).
 from datetime import datetime, timedelta
 from typing import Literal
 
-from bot.model.delivery import ChannelName
+from bot.model.action import CHANGING, Action
+from bot.model.delivery import ChannelName, Posted
 from bot.model.event import Place
 from bot.model.person import Actor, Person, Standing, find_people
 from bot.model.plan import Grant, Request, RequestState
@@ -34,6 +35,7 @@ class Attempt(Value):
     note: str = ""
     said_at: datetime
     is_edited: bool = False
+    is_forwarded: bool = False
     is_button: bool = False
     """A button stands on the request's own message, so it is after it by nature."""
 
@@ -86,6 +88,8 @@ def _say_approvers(context: Context) -> str:
 def _who(attempt: Attempt, people: tuple[Person, ...]) -> Person | Turned:
     if attempt.is_edited and not attempt.actor.is_bot:
         return Turned(why="edited", answer="An edited message decides nothing. Please send a new one.")
+    if attempt.is_forwarded and not attempt.actor.is_bot:
+        return Turned(why="forwarded", answer="A forwarded message decides nothing. Please write it yourself.")
     return judge_account(attempt.actor, attempt.standing, people)
 
 
@@ -138,14 +142,30 @@ def _which(record: Record, attempt: Attempt, timezone: str) -> Request | Turned:
             names = ", ".join(r.name for r in waiting)
             return Turned(why="ambiguous", answer=f"More than one request waits ({names}); please name one.")
         last = next(reversed(record.requests), None)
-        return _too_late(last, timezone) if last else Turned(why="no_request", answer="No request waits here.")
+        if last is None:
+            return Turned(why="no_request", answer="No request waits here.")
+        return last if _may_still_deny(record, attempt, last) else _too_late(last, timezone)
     named = next((r for r in record.requests if r.name == attempt.request.upper()), None)
     if named is None:
         return Turned(
             why="other_request",
             answer=f"{attempt.request[:20]} is no request of {record.run_id}; nothing was changed.",
         )
-    return named if named.state is RequestState.OPEN else _too_late(named, timezone)
+    is_decidable = named.state is RequestState.OPEN or _may_still_deny(record, attempt, named)
+    return named if is_decidable else _too_late(named, timezone)
+
+
+def _may_still_deny(record: Record, attempt: Attempt, request: Request) -> bool:
+    """A no beats a yes for as long as nothing in the world was changed by it."""
+    return not attempt.is_approval and untouched_action(record, request) is not None
+
+
+def untouched_action(record: Record, request: Request) -> Action | None:
+    """Return the action that a request's yes began, while none of its steps that change the world is begun."""
+    action = record.active_action
+    if request.state is not RequestState.GRANTED or action is None or action.grant.request != request.number:
+        return None
+    return None if any(action.record(step) is not None for step in CHANGING) else action
 
 
 def _replaced_just_now(record: Record, attempt: Attempt, waiting: Request) -> Turned | None:
@@ -171,11 +191,11 @@ def _is_stale(record: Record, attempt: Attempt, request: Request) -> Turned | No
 
     The platform's own order decides where it is known, since its clock and ours differ.
     """
-    if attempt.said_at >= request.expires_at:
+    if attempt.said_at >= request.expires_at and request.state is RequestState.OPEN:
         return Turned(why="expired", answer=f"{request.name} has expired; `/hero relaunch {record.run_id}` asks again.")
-    if attempt.is_button:
-        return None
     asked = record.posted_at(ChannelName(attempt.actor.platform.value), f"request:{request.number}")
+    if attempt.is_button:
+        return _is_elsewhere(attempt, request, asked)
     if asked is None or not _is_after(attempt.place.message, asked.message_id):
         return Turned(
             why="before_the_request",
@@ -184,10 +204,24 @@ def _is_stale(record: Record, attempt: Attempt, request: Request) -> Turned | No
     return None
 
 
+def _is_elsewhere(attempt: Attempt, request: Request, asked: Posted | None) -> Turned | None:
+    """Refuse a button on another message than the one that asks, as far as that one is known."""
+    if asked is None or _last_part(asked.message_id) == _last_part(attempt.place.message):
+        return None
+    return Turned(
+        why="another_message",
+        answer=f"That button does not stand on the message by which {request.name} is asked; nothing was changed.",
+    )
+
+
+def _last_part(message_id: str) -> str:
+    return message_id.rsplit(":", 1)[-1]
+
+
 def _is_after(message: str, asked: str) -> bool:
     """Compare two messages of one platform; their ids are numbers that rise with time (Slack ts, GitHub id)."""
     try:
-        return _order(message) > _order(asked.rsplit(":", 1)[-1])
+        return _order(message) > _order(_last_part(asked))
     except ValueError:
         return False
 

@@ -2,21 +2,20 @@
 
 from datetime import datetime
 
-from bot.model.action import CHANGING, Action, ActionState
+from bot.model.action import Action, ActionState
 from bot.model.answer import Approve, Chatter, Deny, Unclear, parse_answer
-from bot.model.audit import AuditEntry
 from bot.model.delivery import ChannelName
 from bot.model.event import Pressed, Said, Unsaid
-from bot.model.person import Actor, Standing, find_people
+from bot.model.person import Actor, Standing
 from bot.model.plan import Request, RequestState, Yes
 from bot.model.reading import Reading
 from bot.model.record import Decision, Record
 from bot.model.run import RunState
 from bot.model.update import UpdateKind
 from handlers import tellings
+from handlers.attempts import decide_chatter, decide_unclear, note
 from handlers.context import Context
-from handlers.gate import Allowed, Attempt, Turned, grant_for, judge_attempt
-from handlers.links import link_of
+from handlers.gate import Allowed, Attempt, Turned, grant_for, judge_attempt, untouched_action
 from handlers.plans import asks_again, deed_of, first_of
 
 
@@ -27,9 +26,9 @@ def decide_said(
     answer = parse_answer(event.text)
     match answer:
         case Chatter():
-            return Decision()
+            return decide_chatter(record, event, context, at)
         case Unclear(line=line):
-            return _clarify(record, event, line, context, at)
+            return decide_unclear(record, event, line, context, at)
         case Approve() | Deny():
             attempt = Attempt(
                 actor=event.actor,
@@ -40,6 +39,7 @@ def decide_said(
                 note=(answer.reason or "") if isinstance(answer, Deny) else "",
                 said_at=event.said_at,
                 is_edited=event.is_edited,
+                is_forwarded=event.is_forwarded,
             )
             return _decide(record, attempt, context, at)
 
@@ -86,18 +86,17 @@ def decide_unsaid(record: Record, event: Unsaid, context: Context, at: datetime)
         return Decision()
     if request.state is RequestState.OPEN:
         left = tuple(yes for yes in request.yeses if yes.via != via)
-        taken_back = _audit(
+        taken_back = note(
             record, event, "yes_withdrawn", f"{request.name}: its message was deleted", at, request=request
         )
         return Decision(requests=(request.model_copy(update={"yeses": left}),), audit=(taken_back,))
-    action = record.active_action
-    is_begun = action is None or any(action.record(step) is not None for step in CHANGING)
-    if action is None or is_begun or action.grant.request != request.number:
+    action = untouched_action(record, request)
+    if action is None:
         return _stands(record, event, request, context, at)
-    note = "the approval was deleted before it was carried out"
-    withdrawn = request.model_copy(update={"state": RequestState.WITHDRAWN, "note": note})
-    ended = action.model_copy(update={"state": ActionState.VOID, "noted": note})
-    audit = _audit(record, event, "approval_withdrawn", f"{request.name}: {note}", at, request=request)
+    why = "the approval was deleted before it was carried out"
+    withdrawn = request.model_copy(update={"state": RequestState.WITHDRAWN, "note": why})
+    ended = action.model_copy(update={"state": ActionState.VOID, "noted": why})
+    audit = note(record, event, "approval_withdrawn", f"{request.name}: {why}", at, request=request)
     told = tellings.request_closed(context, record, withdrawn, at)
     return Decision(requests=(withdrawn,), actions=(ended,), tell=(told,), audit=(audit,))
 
@@ -118,7 +117,7 @@ def _stands(record: Record, event: Unsaid, request: Request, context: Context, a
         evidence=(f"decided by {request.decided_by}",),
         next_="what was approved is carried out or has ended already" if is_yes else asks_again(request),
     )
-    audit = _audit(record, event, "decision_words_deleted", detail, at, request=request)
+    audit = note(record, event, "decision_words_deleted", detail, at, request=request)
     return Decision(tell=(told,), audit=(audit,))
 
 
@@ -181,8 +180,8 @@ def _approve(record: Record, attempt: Attempt, allowed: Allowed, context: Contex
         next_=f"Hero reads the world once more and, if the plan still holds, will {first_of(granted.plan)}; it reports "
         "here",
     )
-    detail = f"{granted.name}, plan {granted.digest}, by {allowed.by}"
-    audit = _audit(record, attempt, "approved", detail, at, request=granted)
+    detail = f"{granted.name}, plan {granted.digest}, by {allowed.by}, via {via}"
+    audit = note(record, attempt, "approved", detail, at, request=granted)
     return Decision(
         run=run,
         requests=(granted,),
@@ -207,12 +206,14 @@ def _approve_in_part(record: Record, attempt: Attempt, asked: Request, context: 
         next_=f"{quorum - len(yeses)} more of {others}; nothing is changed before that",
     )
     detail = f"{asked.name}, plan {asked.digest}, by {newest}: {len(yeses)} of {quorum}"
-    audit = _audit(record, attempt, "approved_in_part", detail, at, request=asked)
+    audit = note(record, attempt, "approved_in_part", detail, at, request=asked)
     run = record.run.model_copy(update={"last_told_at": at})
     return Decision(run=run, requests=(asked,), tell=(told,), audit=(audit,))
 
 
 def _deny(record: Record, attempt: Attempt, allowed: Allowed, context: Context, at: datetime) -> Decision:
+    if (action := untouched_action(record, allowed.request)) is not None:
+        return _deny_after_yes(record, attempt, allowed, action, context, at=at)
     denied = allowed.request.model_copy(
         update={
             "state": RequestState.DENIED,
@@ -233,7 +234,7 @@ def _deny(record: Record, attempt: Attempt, allowed: Allowed, context: Context, 
         next_=f"Hero goes on watching; {asks_again(denied)}",
     )
     detail = f"{denied.name} by {allowed.by}: {attempt.note}"
-    audit = _audit(record, attempt, "denied", detail, at, request=denied)
+    audit = note(record, attempt, "denied", detail, at, request=denied)
     run = record.run.model_copy(update={"last_told_at": at})
     return Decision(
         run=run,
@@ -243,10 +244,25 @@ def _deny(record: Record, attempt: Attempt, allowed: Allowed, context: Context, 
     )
 
 
+def _deny_after_yes(
+    record: Record, attempt: Attempt, allowed: Allowed, action: Action, context: Context, *, at: datetime
+) -> Decision:
+    """Let a no beat the yes before it, since nothing was changed by that yet."""
+    yes = allowed.request
+    because = f": {attempt.note[:400]}" if attempt.note else ""
+    why = f"{allowed.by} said no after the yes of {yes.decided_by}, before it was carried out{because}"
+    withdrawn = yes.model_copy(update={"state": RequestState.WITHDRAWN, "note": why})
+    ended = action.model_copy(update={"state": ActionState.VOID, "noted": why})
+    audit = note(record, attempt, "denied", f"{yes.name} by {allowed.by}, after its yes{because}", at, request=yes)
+    run = record.run.model_copy(update={"last_told_at": at})
+    told = tellings.request_closed(context, record, withdrawn, at)
+    return Decision(run=run, requests=(withdrawn,), actions=(ended,), tell=(told,), audit=(audit,))
+
+
 def _turn_away(record: Record, attempt: Attempt, turned: Turned, at: datetime) -> Decision:
     words = "approve" if attempt.is_approval else "deny"
     detail = f"{words} {attempt.request or ''} in {attempt.place.key} ({attempt.place.message}): {turned.why}"
-    audit = _audit(record, attempt, "decision_refused", detail, at, why=turned.why, request=_meant(record, attempt))
+    audit = note(record, attempt, "decision_refused", detail, at, why=turned.why, request=_meant(record, attempt))
     if not turned.answer:
         return Decision(audit=(audit,))
     key = f"{attempt.actor.platform}/{attempt.place.key}/{attempt.place.message}/{attempt.said_at.isoformat()}"
@@ -262,50 +278,5 @@ def _meant(record: Record, attempt: Attempt) -> Request | None:
     return waiting[0] if len(waiting) == 1 else None
 
 
-def _clarify(record: Record, event: Said, line: str, context: Context, at: datetime) -> Decision:
-    """Ask the DRI to say it plainly; what others discuss is left alone."""
-    request = record.open_request
-    people = find_people(event.actor, context.people)
-    if request is None or event.actor.is_bot or [p.name for p in people] != [request.dri]:
-        return Decision()
-    audit = _audit(record, event, "decision_unclear", line[:300], at, why="unclear", request=request)
-    told = tellings.answer(
-        event.actor,
-        event.place,
-        at,
-        key=f"unclear/{event.actor.platform}/{event.place.key}/{event.place.message}",
-        headline=(
-            f"That was not taken as a decision. To decide, send a line that is exactly `approve {request.name}` "
-            f"or `deny {request.name} because …`; for other terms, deny and say which."
-        ),
-    )
-    return Decision(tell=(told,), audit=(audit,))
-
-
 def _via(actor: Actor, conversation: str, message: str) -> str:
     return f"{actor.platform}:{conversation}:{message}"
-
-
-def _audit(
-    record: Record,
-    by: Attempt | Said | Unsaid,
-    what: str,
-    detail: str,
-    at: datetime,
-    *,
-    why: str = "",
-    request: Request | None = None,
-) -> AuditEntry:
-    """Note an attempt: who, by their immutable id, by which message, about which plan, and why it was refused."""
-    actor = by.actor
-    who = f"{actor.platform}:{actor.user_id}" + (f" ({actor.login})" if actor.login else "")
-    return AuditEntry(
-        at=at,
-        run_id=record.run_id,
-        who=who,
-        what=what,
-        detail=detail,
-        why=why,
-        digest=request.digest if request else "",
-        link=link_of(actor.platform, by.place, record.posted),
-    )

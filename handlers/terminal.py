@@ -3,13 +3,15 @@
 from datetime import datetime
 from typing import Literal
 
-from bot.model.answer import Approve, Chatter, Deny, Unclear, parse_answer
+from bot.model.answer import Approve, Chatter, Deny, Unclear, find_hidden_decision, parse_answer
+from bot.model.audit import AuditEntry
 from bot.model.delivery import ChannelName
 from bot.model.event import Said
 from bot.model.plan import Request
 from bot.model.record import Decision, Record, Telling
 from bot.model.value import RunId, Value
 from handlers import tellings
+from handlers.attempts import say_who
 from handlers.context import Context
 
 
@@ -71,7 +73,19 @@ def say_instead(event: Said, instead: NotMeant, at: datetime) -> Decision:
     """Answer a typed line that decides nothing: at a terminal silence looks like a fault."""
     key = f"terminal/{event.place.message}/{event.said_at.isoformat()}"
     told = tellings.answer(event.actor, event.place, at, key=key, headline=instead.answer)
-    return Decision(tell=(told,))
+    is_chatter = isinstance(parse_answer(event.text), Chatter) and find_hidden_decision(event.text) is None
+    if is_chatter:
+        return Decision(tell=(told,))
+    where = f"{event.text[:200]!r} in {event.place.key} ({event.place.message})"
+    audit = AuditEntry(
+        at=at,
+        run_id=None,
+        who=say_who(event.actor),
+        what="decision_refused",
+        detail=f"{where}: no_request_meant",
+        why="no_request_meant",
+    )
+    return Decision(tell=(told,), audit=(audit,))
 
 
 def remind_at_start(context: Context, record: Record, at: datetime) -> Telling | None:

@@ -69,6 +69,9 @@ _HARMLESS = re.compile(
     r"|[\s.,!:;\u2013\u2014-])*",
     re.ASCII | re.IGNORECASE,
 )
+# What quotes, code, comments and lists put around a line.
+_MARKS = " \t>`~*_|<!-\"'\u2022"
+_DECISION = re.compile(r"(?:approve|deny)(?:\s+r[0-9]+)?(?:\s+because\b.*)?[.!]?")
 _APPROVING = re.compile(r"approv")
 _NAMED = re.compile(r"\br([0-9]+)\b")
 
@@ -103,6 +106,21 @@ def parse_answer(text: str, *, bot: Collection[str] | None = None) -> Answer:
             return _unclear(line)
     whole = " ".join(line for line in unmentioned if line)
     return _unclear(whole) if whole and _is_bare_assent(whole) else Chatter()
+
+
+def speaks_of_deciding(text: str) -> bool:
+    """Whether the words of a decision stand anywhere in a text, as own words or not."""
+    return any(_DECIDING.search(_folded(line)) for line in text.splitlines())
+
+
+def find_hidden_decision(text: str) -> str | None:
+    """Return a line that would decide if it were its author's own plain words: a quoted, coded or hidden one.
+
+    It never counts; it is only ever noted, and answered to whoever may have meant it.
+    """
+    sound = text.encode("utf-8", "replace").decode("utf-8")
+    found = (line for line in sound.splitlines() if _DECISION.fullmatch(_folded(line).strip(_MARKS)))
+    return next((line.strip()[:_LINE_LIMIT] for line in found), None)
 
 
 def unescape_slack(text: str) -> str:

@@ -39,6 +39,8 @@ class Said(Value):
     said_at: AwareDatetime
     is_edited: bool = False
     """The text is that of an edit, or of a message edited before it was read: it decides nothing (field report R45)."""
+    is_forwarded: bool = False
+    """It passes on somebody's message, which is quoted in the text: what comes with it decides nothing."""
 
 
 class Unsaid(Value):

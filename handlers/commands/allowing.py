@@ -8,6 +8,7 @@ from bot.model.allowance import MOST_USES, Allowance, AllowedKind
 from bot.model.durations import parse_duration, say_duration
 from bot.model.record import Decision, Record
 from bot.model.update import UpdateKind
+from bot.model.value import RunId
 from bot.render.words import say_time
 from handlers import tellings
 from handlers.commands.question import Answered, Question, audit_entry, find_run, known_person, say
@@ -32,14 +33,15 @@ def allow(question: Question, words: tuple[str, ...]) -> Answered:
     record, context, rest = found
     if not rest:
         return say(question, _say_now(record, question), _HOW)
-    refused = _is_dri(question, context)
+    refused = _unless_dri(question, context)
     if isinstance(refused, Answered):
         return refused
     match tuple(word.lower() for word in rest):
         case ("relaunch", number, "until", until, "for", kind) if kind in tuple(AllowedKind):
             return _allow(question, record, context, number, until, kind=AllowedKind(kind))
         case _:
-            return say(question, "That was not understood; nothing is allowed by it.", _HOW)
+            headline = "That was not understood; nothing is allowed by it."
+            return _refuse(question, record.run_id, headline, why="not_understood", lines=_HOW)
 
 
 def revoke(question: Question, words: tuple[str, ...]) -> Answered:
@@ -55,7 +57,8 @@ def revoke(question: Question, words: tuple[str, ...]) -> Answered:
     if allowance is None or not allowance.is_alive(question.at):
         return say(question, "Nothing is allowed in advance; every relaunch is asked about.")
     if person.name not in {*context.contract.approvers, *context.contract.deputies, context.contract.owner}:
-        return say(question, f"Only {context.contract.dri}, a deputy or the monitoring owner can end it.")
+        who = f"{context.contract.dri}, a deputy or the monitoring owner"
+        return _refuse(question, record.run_id, f"Only {who} can end it.", why="not_theirs")
     after = allowance.model_copy(update={"ended": f"revoked by {person.name}"})
     return _commit(question, record, context, after, f"{after.name} is revoked by {person.name}", what="revoked")
 
@@ -64,12 +67,14 @@ def _allow(
     question: Question, record: Record, context: Context, number: str, until: str, *, kind: AllowedKind
 ) -> Answered:
     if not (number.isascii() and number.isdigit() and 1 <= int(number) <= MOST_USES):
-        return say(question, f"{number[:20]!r} is no number from 1 to {MOST_USES}; nothing is allowed by it.")
+        headline = f"{number[:20]!r} is no number from 1 to {MOST_USES}; nothing is allowed by it."
+        return _refuse(question, record.run_id, headline, why="number")
     end = _end(until, question.at, question.timezone)
     if isinstance(end, str):
-        return say(question, f"{end} Nothing is allowed by it.")
+        return _refuse(question, record.run_id, f"{end} Nothing is allowed by it.", why="end")
     if context.contract.approval.quorum > 1:
-        return say(question, "This run needs more than one yes, so nothing can be allowed in advance.")
+        headline = "This run needs more than one yes, so nothing can be allowed in advance."
+        return _refuse(question, record.run_id, headline, why="quorum")
     before = record.run.allowance
     allowance = Allowance(
         number=before.number + 1 if before else 1,
@@ -107,13 +112,21 @@ def _commit(
     return say(question, f"Noted: {headline}.").model_copy(update={"run_id": record.run_id, "decision": decision})
 
 
-def _is_dri(question: Question, context: Context) -> Answered | None:
+def _unless_dri(question: Question, context: Context) -> Answered | None:
     person = known_person(question)
     if isinstance(person, Answered):
         return person
     if person.name != context.contract.dri:
-        return say(question, f"Only {context.contract.dri}, the DRI, can allow something in advance.")
+        headline = f"Only {context.contract.dri}, the DRI, can allow something in advance."
+        return _refuse(question, context.contract.run_id, headline, why="not_the_dri")
     return None
+
+
+def _refuse(question: Question, run_id: RunId, headline: str, *, why: str, lines: tuple[str, ...] = ()) -> Answered:
+    """Answer a try to allow or to end something that has no effect, and note it: it is an attempt at a decision."""
+    audit = audit_entry(question, run_id, "command_refused", f"{question.event.text[:200]}: {why}", why=why)
+    answer = say(question, headline, lines)
+    return answer.model_copy(update={"run_id": run_id, "decision": Decision(audit=(audit,))})
 
 
 def _run(question: Question, words: tuple[str, ...]) -> tuple[Record, Context, tuple[str, ...]] | Answered:

@@ -190,15 +190,20 @@ async def test_two_yeses_at_once_over_two_platforms_are_one_grant_and_the_other_
     assert (await desk.store.counts())["inbox_pending"] == 0
 
 
-async def test_what_is_said_elsewhere_is_nobodys_business(desk: Desk) -> None:
+async def test_what_is_said_elsewhere_decides_nothing_and_only_a_decision_is_noted_and_answered(desk: Desk) -> None:
     elsewhere = said("approve R7")
     place = elsewhere.place.model_copy(update={"thread": "999.0"})
     await desk.receive(elsewhere.model_copy(update={"place": place}))
+    await desk.receive(said("a nice day").model_copy(update={"place": place}), "Ev2")
 
-    assert await desk.dispatcher.handle_pending() == 1
+    assert await desk.dispatcher.handle_pending() == 2
 
     assert (await desk.record()).actions == ()
-    assert await desk.told() == []
+    (answer,) = await desk.told()
+    assert answer.headline == f"That decides nothing here: R7 is decided in the conversation of {RUN}."
+    refused = await desk.store.audit(whats=ATTEMPTS)
+    assert [(each.why, each.digest != "") for each in refused] == [("another_place", True)]
+    assert place.message in refused[0].detail
 
 
 # Who is it?

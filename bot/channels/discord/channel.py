@@ -87,7 +87,8 @@ class DiscordChannel:
         self._threads = Threads(self._api, self._posts, ledger, clock, guild=guild, named=threads)
         self._pictures = Pictures(self._api, self._threads)
         self._asides = Asides(clock, settings.deadline)
-        inbox = Inbox(self._api, ledger, clock, self._troubles, guild=guild, is_command=is_command)
+        home = settings.channel or ""
+        inbox = Inbox(self._api, ledger, clock, self._troubles, guild=guild, home=home, is_command=is_command)
         self._inbox = inbox
         self._catch_up = CatchUp(
             self._api,

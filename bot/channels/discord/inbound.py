@@ -22,6 +22,7 @@ from bot.channels.discord.troubles import Troubles
 from bot.channels.ports import Ledger, Receive
 from bot.clock import Clock
 from bot.errors import StoreError, UnreachableError
+from bot.model.answer import Approve, Deny, parse_answer
 from bot.model.delivery import ChannelName
 
 log = structlog.get_logger()
@@ -45,6 +46,7 @@ class Inbox:
         troubles: Troubles,
         *,
         guild: str,
+        home: str,
         is_command: Callable[[str], bool],
     ) -> None:
         self._api = api
@@ -52,6 +54,7 @@ class Inbox:
         self._clock = clock
         self._troubles = troubles
         self._guild = guild
+        self._home = home
         self._is_command = is_command
         self.receive: Receive | None = None
 
@@ -66,7 +69,9 @@ class Inbox:
             return
         if self._is_kept_from_us(heard, is_watched=is_watched):
             return
-        act = map_message(heard, self._me(), self._is_command, is_watched=is_watched)
+        # A decision beside the threads, in Hero's own channel, decides nothing; but it is an attempt, and noted as one.
+        is_lost = heard.channel == self._home and isinstance(parse_answer(heard.text), Approve | Deny)
+        act = map_message(heard, self._me(), self._is_command, is_watched=is_watched or is_lost)
         if act is not None:
             await self.hand_on(act)
 

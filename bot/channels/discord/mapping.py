@@ -48,6 +48,8 @@ class Heard(Value):
     text: str
     is_bare: bool = False
     """Nothing is in it that somebody could have meant: its content is kept from Hero."""
+    is_forwarded: bool = False
+    """The text is that of another message, quoted."""
     edited_at: AwareDatetime | None = None
 
     def actor(self) -> Actor:
@@ -173,4 +175,5 @@ def _said(heard: Heard, place: Place, said_at: datetime, me: str) -> Said:
         text=own.sub(r"\1", heard.text),
         said_at=said_at,
         is_edited=heard.edited_at is not None,
+        is_forwarded=heard.is_forwarded,
     )

@@ -10,9 +10,10 @@ _SPOKEN = frozenset({discord.MessageType.default, discord.MessageType.reply})
 
 
 def heard(message: discord.Message) -> Heard:
-    """A message; a forwarded one holds nothing of its author's own."""
+    """A message; a forwarded one holds nothing of its author's own, and its words are quoted."""
     forwarded = bool(message.message_snapshots)
-    content = "" if forwarded else message.content
+    passed_on = [line for each in message.message_snapshots for line in each.content.splitlines()]
+    content = "\n".join(f"> {line}" for line in passed_on) if forwarded else message.content
     other = (message.attachments, message.embeds, message.stickers, message.components, message.poll, forwarded)
     author = message.author
     return Heard(
@@ -25,6 +26,7 @@ def heard(message: discord.Message) -> Heard:
         is_spoken=message.type in _SPOKEN and not author.system,
         text=content,
         is_bare=not content and not any(other),
+        is_forwarded=forwarded,
         edited_at=message.edited_at,
     )
 

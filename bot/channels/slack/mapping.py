@@ -46,6 +46,13 @@ class Message(BaseModel):
     bot_id: str | None = None
     app_id: str | None = None
     bot_profile: Json | None = None
+    attachments: tuple[Json, ...] | None = None
+
+    @property
+    def shared(self) -> tuple[str, ...]:
+        """The words of the messages that it passes on; a link's preview is none of them."""
+        below = self.attachments or ()
+        return tuple(str(each.get("text") or each.get("fallback") or "") for each in below if each.get("is_share"))
 
     @property
     def root(self) -> str:
@@ -193,10 +200,13 @@ def _said(message: Message, place: Place, said_ts: str, me: Me) -> Said:
     # Hero's own mention is taken away while it still differs from typed brackets, which Slack escapes. Only before a
     # word: were a mark of a quote or of a mail's end bared, the rest would no longer count as the author's.
     own = re.compile(rf"^([ \t]*)<@{re.escape(me.user_id)}(?:\|[^<>|\n]*)?>[:,]?[ \t]*(?=[A-Za-z]|$)", re.MULTILINE)
+    quoted = [f"> {line}" for words in message.shared for line in words.splitlines()]
+    text = "\n".join((own.sub(r"\1", message.text), *(("", *quoted) if quoted else ())))
     return Said(
         actor=message.actor(),
         place=place,
-        text=unescape_slack(own.sub(r"\1", message.text)),
+        text=unescape_slack(text),
         said_at=moment(said_ts),
         is_edited=message.edited is not None,
+        is_forwarded=bool(message.shared),
     )

@@ -195,8 +195,12 @@ NO_DECISION = [
 
 
 @pytest.mark.parametrize("text", NO_DECISION)
-def test_what_nobody_said_in_their_own_words_is_left_alone(text: str) -> None:
-    assert decide_said(record(request()), said(text), MEMBER, context(), NOW) == Decision()
+def test_what_nobody_said_in_their_own_words_decides_nothing_and_is_noted_when_it_speaks_of_it(text: str) -> None:
+    decision = decide_said(record(request()), said(text), MEMBER, context(), NOW)
+
+    assert (decision.actions, decision.requests) == ((), ())
+    assert [entry.why for entry in decision.audit] == (["not_own_words"] if "approve" in text else [])
+    assert len(decision.tell) == len(decision.audit)
 
 
 UNCLEAR = [
@@ -227,7 +231,14 @@ def test_a_conditioned_yes_of_the_dri_is_asked_about_and_grants_nothing(text: st
 
 @pytest.mark.parametrize("text", UNCLEAR)
 def test_what_colleagues_discuss_is_not_interrupted(text: str) -> None:
-    assert decide_said(record(request()), said(text, slack("U0BOB")), MEMBER, context(), NOW) == Decision()
+    decision = decide_said(record(request()), said(text, slack("U0BOB")), MEMBER, context(), NOW)
+
+    assert (decision.actions, decision.requests, decision.tell) == ((), (), ())
+    assert [entry.what for entry in decision.audit] == (["decision_unclear"] if "approv" in fold(text) else [])
+
+
+def fold(text: str) -> str:
+    return text.replace("\u0430", "a")
 
 
 LEGITIMATE = [
