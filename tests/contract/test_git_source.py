@@ -506,6 +506,35 @@ async def test_hero_run_inside_a_hook_still_reads_the_contracts_checkout(
     assert (await known(promised(checkout))).directory == str(checkout.path)
 
 
+@pytest.mark.parametrize("mark", ["--assume-unchanged", "--skip-worktree"])
+async def test_a_change_of_which_git_was_told_to_say_nothing_is_dirty(checkout: Repository, mark: str) -> None:
+    checkout.commit("train.py", "x = 1\n")
+    checkout.git("update-index", mark, "train.py")
+
+    marked = await known(promised(checkout))
+    checkout.write("train.py", "x = 2\n")
+    changed = await known(promised(checkout))
+    (checkout.path / "train.py").unlink()
+    gone = await known(promised(checkout))
+
+    assert (marked.dirty, marked.patch_sha256) == ((), "")
+    assert changed.dirty == ("train.py",)
+    assert changed.patch_sha256
+    assert gone.dirty == (("train.py",) if mark == "--assume-unchanged" else ()), "a sparse checkout leaves files out"
+
+
+async def test_a_graft_makes_no_commit_pushed(checkout: Repository) -> None:
+    pushed = checkout.head
+    sha = checkout.commit("model.py")
+    (checkout.path / ".git" / "info").mkdir(exist_ok=True)
+    (checkout.path / ".git" / "info" / "grafts").write_text(f"{pushed} {sha}\n")
+
+    state = await known(promised(checkout, sha))
+
+    assert state.source is not None
+    assert (state.source.pushed_to, state.source.is_ancestor) == ((), False)
+
+
 async def test_a_submodules_own_changes_are_part_of_the_digest(origin: Origin, checkout: Repository) -> None:
     checkout.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", origin.url, "library")
     checkout.git("commit", "--quiet", "--message", "library")

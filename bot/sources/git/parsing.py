@@ -1,7 +1,7 @@
 """What git prints with ``-z``, read: paths stay bytes here, since a file's name need not be text."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from bot.errors import UnrecognisedError
@@ -71,6 +71,12 @@ def parse_status(printed: bytes) -> Status:
     if head is None or branch is None:
         raise _odd("status", b"no branch.oid or no branch.head")
     return Status(head, branch, tuple(entries[path] for path in sorted(entries)))
+
+
+def with_hidden(status: Status, hidden: Iterable[Entry]) -> Status:
+    """Return a status that names these paths too."""
+    entries = {each.path: each for each in (*hidden, *status.entries)}
+    return Status(status.head, status.branch, tuple(entries[path] for path in sorted(entries)))
 
 
 def parse_changes(printed: bytes) -> tuple[bytes, ...]:

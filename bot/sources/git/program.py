@@ -1,5 +1,6 @@
 """Runs git so that it asks nobody, locks nothing, starts no hook and always ends; and says where a checkout lies."""
 
+import os
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ _QUIET = {
     "GIT_TERMINAL_PROMPT": "0",
     "GIT_OPTIONAL_LOCKS": "0",
     "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_GRAFT_FILE": os.devnull,  # grafts make any commit an ancestor of any other
     "GIT_ASKPASS": "",
     "SSH_ASKPASS": "",
     "SSH_ASKPASS_REQUIRE": "never",

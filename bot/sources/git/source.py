@@ -18,8 +18,9 @@ from bot.sources.git.checkout import Checkout
 from bot.sources.git.content import digest_of, is_repository, own_globs
 from bot.sources.git.failure import SERVICE, NoGitError, NoRepositoryError
 from bot.sources.git.fetching import Fetched, Fetches
+from bot.sources.git.hidden import read_hidden
 from bot.sources.git.lineage import Lineage
-from bot.sources.git.parsing import Entry, Status, parse_status, say_path
+from bot.sources.git.parsing import Entry, Status, parse_status, say_path, with_hidden
 from bot.sources.git.patch import patch_of, read_difference, read_new_files
 from bot.sources.git.program import Git, Left, Place
 from bot.threads import BoundedThreads
@@ -182,7 +183,8 @@ class GitSource:
             "--no-ahead-behind",
             left=left,
         )
-        return parse_status(told.stdout_raw)
+        hidden = await read_hidden(self._git, self._threads, directory, left)
+        return with_hidden(parse_status(told.stdout_raw), hidden)
 
     async def _digest(self, top: Path, entries: tuple[Entry, ...], left: Left, *, depth: int) -> str:
         inner: dict[bytes, str] = {}
