@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from statistics import median
 
 from pydantic import Field
 
@@ -15,7 +16,7 @@ from checks.check import Check
 from checks.current import instance_of, unseen
 from checks.curves import Curve, Seen, follow, in_order, say_level, times, worst
 from checks.thresholds import Thresholds
-from checks.trend import Rule
+from checks.trend import Level, Rule
 
 COLLAPSE_ID = CheckId("router.collapse")
 
@@ -71,8 +72,10 @@ class RouterMemory(Value):
     curves: dict[str, Curve] = {}
     last_step: int | None = None
     narrow_rows: int = 0
-    """Rows in a row whose entropy was below the absolute limit; counted when the number of experts is known."""
+    """Rows in a row whose entropy was below the absolute limit; counted when there is such a limit."""
     narrow_since: int | None = None
+    widest: float | None = None
+    """ln of the largest effective number of experts that was this instance's level after its warm-up."""
 
 
 class RouterThresholds(Thresholds):
@@ -81,6 +84,10 @@ class RouterThresholds(Thresholds):
 
     narrow: float = Field(default=0.5, gt=0, lt=1)
     """With ``experts``: the effective number of experts, exp(entropy), falls below this share of them. Ours."""
+
+    faded: float = Field(default=0.25, gt=0, lt=1)
+    """Without ``experts``: it falls below this share of the largest level that it had after its warm-up, however
+    slowly. Ours; routers that specialise lose less, and the run's level follows a slow fall."""
 
     entropy: float = Field(default=1.1, gt=1)
     """The effective number of experts shrinks by so many times against the run's own level. Ours; the hero run alerts
@@ -146,29 +153,47 @@ def _rule(limits: RouterThresholds, key: str) -> Rule:
 
 def _narrowed(memory: RouterMemory, rows: tuple[MetricRow, ...], limits: RouterThresholds) -> RouterMemory:
     """Return the memory with the rows counted whose entropy says that few experts do the work."""
-    if limits.experts is None:
+    memory = memory.model_copy(update={"widest": _widest(memory, limits)})
+    floor = _floor(memory, limits)
+    if floor is None:
         return memory
     count, since = memory.narrow_rows, memory.narrow_since
     for row in rows:
         value = SIGNALS[0].figure(row)
         if value is None:
             continue
-        if -value < math.log(limits.narrow * limits.experts):
+        if -value < floor:
             count, since = count + 1, row.step if since is None else since
         else:
             count, since = 0, None
     return memory.model_copy(update={"narrow_rows": count, "narrow_since": since})
 
 
+def _widest(memory: RouterMemory, limits: RouterThresholds) -> float | None:
+    level = memory.curves[_ENTROPY].level if _ENTROPY in memory.curves else Level()
+    if not level.past or level.first_step is None:
+        return memory.widest
+    if level.steps[0] - level.first_step < limits.warmup_steps:
+        return memory.widest
+    now = -median(level.past)
+    return now if memory.widest is None else max(memory.widest, now)
+
+
+def _floor(memory: RouterMemory, limits: RouterThresholds) -> float | None:
+    """Return ln of the effective number of experts below which few do the work; None while it cannot be said."""
+    if limits.experts is not None:
+        return math.log(limits.narrow * limits.experts)
+    return None if memory.widest is None else memory.widest + math.log(limits.faded)
+
+
 def _finding(found: dict[str, Seen], memory: RouterMemory, limits: RouterThresholds) -> Finding:
     evidence: list[str] = []
     since: list[int] = []
-    is_narrow = memory.narrow_rows >= limits.rows
-    if is_narrow and memory.narrow_since is not None:
+    is_narrow = limits.experts is not None and memory.narrow_rows >= limits.rows
+    if memory.narrow_rows >= limits.rows and memory.narrow_since is not None:
         since.append(memory.narrow_since)
         evidence.append(
-            f"the effective number of experts is below {limits.narrow:g} of {limits.experts} since step "
-            f"{memory.narrow_since}"
+            f"the effective number of experts is below {_say_floor(memory, limits)} since step {memory.narrow_since}"
         )
     for signal in SIGNALS:
         each = found.get(signal.key)
@@ -197,6 +222,12 @@ def _finding(found: dict[str, Seen], memory: RouterMemory, limits: RouterThresho
         "losses and at what changed; keep the last checkpoint from before, and let the DRI choose.",
         since_step=min(since),
     )
+
+
+def _say_floor(memory: RouterMemory, limits: RouterThresholds) -> str:
+    if limits.experts is not None or memory.widest is None:
+        return f"{limits.narrow:g} of {limits.experts}"
+    return f"{limits.faded:g} of the {say_level(memory.widest)} that it had"
 
 
 COLLAPSE = Check(

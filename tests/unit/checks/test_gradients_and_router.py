@@ -87,6 +87,22 @@ def test_with_the_number_of_experts_known_a_run_that_was_never_balanced_is_told(
     assert not findings(COLLAPSE, looks(_entropies()), promised=promised)
 
 
+@pytest.mark.parametrize(("left", "is_told"), [(0.1, True), (0.6, False)])
+def test_a_collapse_that_takes_a_whole_life_is_told_and_a_router_that_specialises_is_not(
+    left: float, is_told: bool
+) -> None:
+    last = 40_000
+    fall = -math.log(left) / last
+    run = [
+        row(each.step, router_entropy=UNIFORM - fall * each.step) for each in decay("flat", rows=last // 10, every=10)
+    ]
+
+    found = findings(COLLAPSE, looks(run))
+
+    assert bool(found) is is_told
+    assert all(each.severity is Severity.WARNING for each in found)
+
+
 @pytest.mark.parametrize(
     ("name", "level", "factor", "is_told"),
     [
