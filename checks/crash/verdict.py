@@ -29,6 +29,11 @@ _CONTROL_FLOW = frozenset(
         "TypeError",
     }
 )
+_NEW_ATTEMPT = re.compile(
+    r"\b(?:restarting|relaunching|resubmitting|(?:starting|beginning|launching) (?:another )?attempt|"
+    r"attempt[ =#:]{1,3}(?:[2-9]|[1-9]\d{1,3})\b)",
+    re.IGNORECASE,
+)
 _LIVED_STEPS = 4
 _LIVED_LINES = 12
 
@@ -72,15 +77,26 @@ def _decided(lines: tuple[Line, ...], decisive: list[Sign], every: tuple[Sign, .
     nonfinite = _diverging(lines[: first.at])
     if nonfinite is not None:
         return Verdict(CrashClass.NUMERICAL, nonfinite, doubt=True)
+    harm = next((sign for sign in decisive if sign.crash_class in _HARMFUL), None)
+    if harm is not None and _began_anew(lines[first.at : harm.at]):
+        return Verdict(harm.crash_class, harm, doubt=True)
     return Verdict(first.crash_class, first, doubt=any(_tells_against(lines, sign, first) for sign in every))
 
 
+def _began_anew(lines: Sequence[Line]) -> bool:
+    """Return whether another attempt was begun: what ended the one before did not end this one."""
+    return any(_NEW_ATTEMPT.search(line.raw) for line in lines)
+
+
 def _tells_against(lines: tuple[Line, ...], sign: Sign, infrastructure: Sign) -> bool:
-    """Return whether a sign forbids a blind relaunch: only steps that followed it can clear it, talk cannot."""
-    if sign.crash_class not in _HARMFUL or sign.weight is Weight.WEAK:
+    """Return whether a sign forbids a blind relaunch: only steps that followed it can clear it, talk cannot.
+
+    A weak one, such as a core dump, may follow from a loss of its own attempt that stands before it.
+    """
+    if sign.crash_class not in _HARMFUL:
         return False
     if sign.at > infrastructure.at:
-        return True
+        return sign.weight is not Weight.WEAK or _began_anew(lines[infrastructure.at : sign.at])
     return Progress(lines, sign.at + 1, infrastructure.at).steps_after(sign.at, _LIVED_STEPS) < _LIVED_STEPS
 
 

@@ -220,3 +220,22 @@ def test_harmless_lines_before_a_failure_do_not_change_the_answer(talk: list[str
         dressed.relaunch,
         dressed.signature,
     )
+
+
+ANEW = "Spot instance preempted; restarting attempt 2"
+
+
+def test_what_ends_an_attempt_that_was_begun_anew_is_not_what_ended_the_one_before() -> None:
+    bug = traceback("NameError: name 'x' is not defined", ("/app/src/train.py", 17, "main", "x"))
+
+    assert classify(f"{ANEW}\n{bug}").crash_class is CrashClass.CODE_BUG_SMALL
+    assert classify(f"{ANEW}\nstep 1: loss nan, stopping: loss is NaN").crash_class is CrashClass.NUMERICAL
+    assert classify(f"{bug}\nSpot instance preempted").relaunch is not RelaunchAdvice.SAME_ID
+
+
+def test_a_core_dump_is_excused_only_by_a_loss_of_its_own_attempt_before_it() -> None:
+    dump, lost = "Segmentation fault (core dumped)", "Spot instance preempted"
+
+    assert classify(f"{lost}\n{dump}").relaunch is RelaunchAdvice.SAME_ID
+    assert classify(f"{dump}\n{lost}").relaunch is RelaunchAdvice.ASK
+    assert classify(f"{ANEW}\n{dump}").relaunch is RelaunchAdvice.ASK
