@@ -24,9 +24,8 @@ _DELETION = timedelta(minutes=10)
 def build_cleanup(contracts: Contracts, store: Store, clock: Clock) -> CleanUp:
     """Build the clean-up; what any run's contract starts from is protected."""
 
-    def every() -> tuple[Contract, ...]:
-        loaded = (contracts.load(run_id) for run_id in contracts.run_ids())
-        return tuple(each for each in loaded if not isinstance(each, BadContract))
+    def every() -> tuple[Contract | BadContract, ...]:
+        return tuple(contracts.load(run_id) for run_id in contracts.run_ids())
 
     return CleanUp(checkpoints=CheckpointReader(clock), contracts=every, store=store, clock=clock, deadline=_DELETION)
 

@@ -1,20 +1,25 @@
 """Deleting checkpoints: the list that is put to the DRI, and the steps that delete exactly that list."""
 
+import os
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any
 
 from bot.actions.ports import Fence
 from bot.clock import Clock
+from bot.contracts import BadContract
 from bot.errors import ServiceError
 from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Waiting
 from bot.model.contract import Contract
 from bot.model.errand import Answer, CannotYet, Errand, Found, Planned
+from bot.model.places import normalised, overlaps
 from bot.model.plan import CleanUpPlan, PlannedRemoval
-from bot.model.reading import Unknown
+from bot.model.reading import Gap, Unknown
 from bot.model.record import Record
+from bot.model.snapshot import Checkpoint
 from bot.render.words import say_bytes
 from bot.sources.checkpoints import absolute
+from bot.sources.gaps import unknown_of
 from bot.sources.ports import CheckpointSource
 from bot.sources.storage import SERVICE, directory_at
 from bot.store.store import Store
@@ -22,6 +27,8 @@ from bot.threads import BoundedThreads
 from checks.cleanup import Kept, Split, split_checkpoints, starts_of
 
 _SHOWN_KEPT = 20
+_SAME = {"gcs": "gs", "s3a": "s3", "s3n": "s3"}
+"""Schemes that name the same store."""
 
 
 class CleanUp:
@@ -31,7 +38,7 @@ class CleanUp:
         self,
         *,
         checkpoints: CheckpointSource,
-        contracts: Callable[[], tuple[Contract, ...]],
+        contracts: Callable[[], tuple[Contract | BadContract, ...]],
         store: Store,
         clock: Clock,
         threads: BoundedThreads | None = None,
@@ -42,7 +49,7 @@ class CleanUp:
 
         Args:
             checkpoints: lists what there is.
-            contracts: of all runs: what one of them starts from stays.
+            contracts: of all runs: what one of them starts from stays. While one cannot be read, nothing is deleted.
             store: for the launches on record.
             clock: for whether a grant still counts.
             threads: where the storage is asked.
@@ -66,16 +73,21 @@ class CleanUp:
             return CannotYet(reason=keep, fix=f"`/hero cleanup {contract.run_id}`, or with `keep 3` after it")
         split = await self._split(contract, record, keep)
         if isinstance(split, Unknown):
-            fix = "mend the access to the checkpoint roots; nothing is deleted on a guess"
+            fix = "mend that, and ask again; nothing is deleted on a guess"
             return CannotYet(reason=f"what there is cannot be seen: {split.detail}", fix=fix, is_unknown=True)
         kept = tuple(f"keep: {_say_kept(each)}" for each in split.kept[-_SHOWN_KEPT:])
         if len(split.kept) > _SHOWN_KEPT:
             kept = (f"keep: {len(split.kept) - _SHOWN_KEPT} more of lower steps", *kept)
         if not split.candidates:
             return Answer(headline="there is nothing to clean up", lines=kept, next="nothing to do")
+        try:
+            places = await self._real(tuple(each.path for each in split.candidates), contract)
+        except ServiceError as error:
+            fix = "mend the access to the checkpoint roots; nothing is deleted on a guess"
+            return CannotYet(reason=f"where it lies cannot be seen: {error.detail}", fix=fix, is_unknown=True)
         removals = [
-            PlannedRemoval(step=each.step, path=each.path, size_bytes=await self._size(each.path, contract))
-            for each in split.candidates
+            PlannedRemoval(step=each.step, path=place, size_bytes=await self._size(place, contract))
+            for each, place in zip(split.candidates, places, strict=True)
         ]
         known = sum(each.size_bytes or 0 for each in removals)
         unknown = sum(each.size_bytes is None for each in removals)
@@ -96,9 +108,49 @@ class CleanUp:
         found = await self._checkpoints.checkpoints(contract)
         if isinstance(found, Unknown):
             return found
-        others = (each for each in self._contracts() if each.run_id != contract.run_id)
-        protected: Mapping[str, str] = starts_of((contract, *others))
+        known = self._contracts()
+        bad = next((each for each in known if isinstance(each, BadContract)), None)
+        if bad is not None:
+            detail = f"what {bad.run_id} starts from is not known, as its contract cannot be used: {bad.problems[0]}"
+            return Unknown(reason=Gap.REFUSED, detail=detail, at=found.at)
+        others = tuple(each for each in known if isinstance(each, Contract) and each.run_id != contract.run_id)
+        try:
+            protected = await self._protected(found.value, contract, others)
+        except ServiceError as error:
+            return unknown_of(error, found.at)
         return split_checkpoints(found.value, contract, record, keep=keep, protected=protected)
+
+    async def _protected(
+        self, found: tuple[Checkpoint, ...], contract: Contract, others: tuple[Contract, ...]
+    ) -> Mapping[str, str]:
+        """Return which of the checkpoints some run starts from, however its contract spells the place."""
+        contracts = (contract, *others)
+
+        def ask() -> Mapping[str, str]:
+            starts = {
+                real_place(start, each.checkout): why for each in contracts for start, why in starts_of((each,)).items()
+            }
+            places = {each.path: real_place(each.path, contract.checkout) for each in found}
+            return {
+                path.rstrip("/"): why
+                for path, place in places.items()
+                for start, why in starts.items()
+                if overlaps(place, start)
+            }
+
+        return await self._threads.call(ask, deadline=self._deadline, key=contract.run_id)
+
+    async def _real(self, paths: tuple[str, ...], contract: Contract) -> tuple[str, ...]:
+        """Return where these paths lie, with every link on the way followed.
+
+        Raises:
+            ServiceError: it cannot be seen in time.
+        """
+
+        def ask() -> tuple[str, ...]:
+            return tuple(real_path(each, contract.checkout) for each in paths)
+
+        return await self._threads.call(ask, deadline=self._deadline, key=contract.run_id)
 
     # The steps
 
@@ -177,7 +229,15 @@ class CleanUp:
         split = await self._split(contract, record, plan.keep)
         if isinstance(split, Unknown):
             return Waiting(detail=f"what there is cannot be seen: {split.detail}")
-        kept = {each.checkpoint.path: each.why for each in split.kept}
+        try:
+            kept_places = await self._real(tuple(each.checkpoint.path for each in split.kept), contract)
+            places = await self._real(tuple(each.path for each in left), contract)
+        except ServiceError as error:
+            return Waiting(detail=f"where it lies cannot be seen: {error.detail}")
+        for each, place in zip(left, places, strict=True):
+            if place != each.path:
+                return Refused(detail=f"{each.path} is not where it was any more: it leads to {place} by now")
+        kept = {place: each.why for each, place in zip(split.kept, kept_places, strict=True)}
         for each in left:
             if each.path in kept:
                 return Refused(detail=f"{each.path} may not be deleted any more: {kept[each.path]}")
@@ -189,6 +249,22 @@ class CleanUp:
         if isinstance(left, ServiceError):
             return expired
         return f"{expired}; {len(plan.removals) - len(left)} of {len(plan.removals)} are gone"
+
+
+def real_place(address: str, checkout: str) -> str:
+    """Return a place in one spelling, so that two contracts' can be compared; links on a disk are followed."""
+    place = normalised(address, checkout)
+    scheme, found, rest = place.partition("://")
+    return f"{_SAME.get(scheme, scheme)}://{rest}" if found else os.path.realpath(place)
+
+
+def real_path(path: str, checkout: str) -> str:
+    """Return a checkpoint's path with every link above it followed; an address stays as it is."""
+    whole = absolute(path, checkout)
+    if "://" in whole:
+        return whole
+    above, name = os.path.split(whole.rstrip("/"))
+    return os.path.join(os.path.realpath(above), name)  # noqa: PTH118 - paths as text
 
 
 def _keep(argument: str) -> int | str | None:

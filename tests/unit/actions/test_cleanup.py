@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from bot.actions.cleanup import CleanUp
+from bot.contracts import BadContract
 from bot.model.action import ActionState
 from bot.model.contract import Contract
 from bot.model.errand import Answer, CannotYet, Errand, ErrandKind, Found, Planned
 from bot.model.plan import CleanUpPlan
+from bot.model.value import RunId
 from bot.sources.checkpoints import CheckpointReader
 from tests.fakes.snapshots import contract, instance
 from tests.unit.actions.world import Bench, Killed, a_bench
@@ -44,7 +46,7 @@ async def a_run(directory: Path) -> AsyncIterator[tuple[Bench, CleanUp, Path]]:
         yield bench, clean_up, root
 
 
-def a_clean_up(bench: Bench, *others: Contract) -> CleanUp:
+def a_clean_up(bench: Bench, *others: Contract | BadContract) -> CleanUp:
     store: Any = bench.store
     return CleanUp(
         checkpoints=CheckpointReader(bench.clock),
@@ -153,6 +155,59 @@ async def test_what_another_run_starts_from_by_now_is_not_deleted(tmp_path: Path
 
         assert "child starts from it" in (await bench.action()).noted
         assert left(root) == [f"step-{step}" for step in (*OLD, NEWEST)]
+
+
+@pytest.mark.parametrize("spelled", ["file://{root}/step-2000/", "{root}//step-2000/model", "link/step-2000"])
+async def test_another_runs_start_is_kept_however_it_is_spelled(tmp_path: Path, spelled: str) -> None:
+    async with a_run(tmp_path) as (bench, _, root):
+        (tmp_path / "link").symlink_to(root)
+        child = contract(run_id="child", checkout=str(tmp_path), initialize_from=spelled.format(root=root))
+
+        plan = await planned(bench, a_clean_up(bench, child))
+
+    assert [each.step for each in plan.removals] == [1000, 3000]
+
+
+async def test_while_a_contract_cannot_be_read_nothing_is_deleted(tmp_path: Path) -> None:
+    """It may be the one that starts from what is on the list."""
+    async with a_run(tmp_path) as (bench, _, _root):
+        bad = BadContract(run_id=RunId("child"), problems=("runs/child.toml: is no TOML",))
+
+        found = await look(bench, a_clean_up(bench, bad))
+
+    assert isinstance(found, CannotYet)
+    assert found.is_unknown
+    assert "what child starts from is not known" in found.reason
+
+
+async def test_a_root_that_leads_elsewhere_since_the_yes_is_not_followed(tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    for step in (*OLD, NEWEST):
+        save(elsewhere, step)
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        plan = await planned(bench, clean_up)
+        root.rename(tmp_path / "aside")
+        root.symlink_to(elsewhere)
+        await bench.grant_plan(plan, launch=instance())
+
+        await bench.work()
+
+        assert (await bench.action()).state is ActionState.VOID
+        assert "is not where it was any more" in (await bench.action()).noted
+        assert left(elsewhere) == [f"step-{step}" for step in (*OLD, NEWEST)]
+
+
+async def test_a_root_behind_a_link_is_listed_by_where_it_lies(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        root.rename(tmp_path / "disk")
+        root.symlink_to(tmp_path / "disk")
+        plan = await planned(bench, clean_up)
+        await bench.grant_plan(plan, launch=instance())
+
+        await bench.work()
+
+        assert plan.removals[0].path == str(tmp_path / "disk" / "step-1000")
+        assert left(tmp_path / "disk") == ["step-4000"]
 
 
 async def test_a_yes_that_runs_out_midway_stops_there_and_says_how_far_it_came(tmp_path: Path) -> None:
