@@ -134,6 +134,8 @@ class Judged(Value):
     """How much room is left to the limit, in the unit of ``delta``; below zero the limit is passed."""
     pairs: int = 0
     """Steps with a finite value on both sides."""
+    covered: int = 0
+    """Of the expected steps."""
     expected: int = 0
     """Steps of the window at which the figure should have been logged."""
     stride: int | None = None
@@ -154,7 +156,7 @@ class Judged(Value):
 
     @property
     def coverage(self) -> float:
-        return self.pairs / self.expected if self.expected else 0.0
+        return self.covered / self.expected if self.expected else 0.0
 
 
 class Happened(Value):
