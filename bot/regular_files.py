@@ -5,11 +5,15 @@ A network file system may hang with regular files too; no flag of the system hel
 
 import errno
 import os
+import select
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
+
+_PATIENCE_S = 30.0
+"""For the first byte of a pipe."""
 
 
 class NotRegularError(OSError):
@@ -28,6 +32,33 @@ def open_regular(path: Path) -> Iterator[BinaryIO]:
     handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(handle, "rb") as file:
         _demand_regular(os.fstat(handle), path)  # it may have been swapped since
+        yield file
+
+
+@contextmanager
+def open_stream(path: Path, *, patience_s: float = _PATIENCE_S) -> Iterator[BinaryIO]:
+    """Open a regular file, or a pipe that somebody writes to (``<(zcat log.gz)`` of a shell is one).
+
+    Args:
+        path: of it.
+        patience_s: something must have come through a pipe by then.
+
+    Raises:
+        NotRegularError: it is a device or a socket, or a pipe through which nothing comes: those may never end.
+        OSError: the system refused.
+    """
+    if not stat.S_ISFIFO(path.stat().st_mode):
+        with open_regular(path) as file:
+            yield file
+        return
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        poll = select.poll()
+        poll.register(handle, select.POLLIN)
+        if not poll.poll(patience_s * 1000):
+            why = f"it is a pipe into which nobody wrote for {patience_s:g} s"
+            raise NotRegularError(errno.EINVAL, why, str(path))
+        os.set_blocking(handle, True)
         yield file
 
 

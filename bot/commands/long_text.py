@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
+from bot.regular_files import open_stream
 from checks.crash.text import MAX_CHARS
 
 HEAD_BYTES = MAX_CHARS // 8
@@ -53,7 +54,7 @@ def _opened(name: str) -> Iterator[BinaryIO]:
     if name == "-":
         yield sys.stdin.buffer
         return
-    with Path(name).open("rb") as file:
+    with open_stream(Path(name)) as file:
         yield file
 
 

@@ -14,11 +14,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, BinaryIO, NamedTuple, cast
 
 from bot.errors import HeroError
 from bot.model.figures import FURTHER
 from bot.model.snapshot import MetricRow
+from bot.regular_files import open_stream
 from bot.sources.metric_rows import FIGURES, HIGHEST_STEP, parse_moment
 from checks.gradients import NORM_NAMES
 
@@ -51,12 +53,18 @@ class Logged(NamedTuple):
     attempt: int
 
 
-def read_rows(name: str, columns: Columns) -> Iterator[Logged]:
+def word_of(name: str) -> str:
+    """Return Hero's word for a figure that a trainer calls so; the name itself where Hero has none."""
+    return _WORDS.get(name, name)
+
+
+def read_rows(name: str, columns: Columns, also: Columns = MappingProxyType({})) -> Iterator[Logged]:
     """Yield the rows of a file, in its order.
 
     Args:
         name: of the file; ``-`` is standard input.
         columns: what was mapped; other words go by their own names.
+        also: further columns, which need not be there.
 
     Raises:
         BadFileError: it cannot be opened or read to its end, or a line of it is none.
@@ -66,8 +74,8 @@ def read_rows(name: str, columns: Columns) -> Iterator[Logged]:
     try:
         with ExitStack() as stack:
             text = _opened(name, stack)
-            figures = _figure_columns(columns)
-            for line, fields in _records(text, columns):
+            figures = {**{each: word for word, each in also.items()}, **_figure_columns(columns)}
+            for line, fields in _records(text, columns, also):
                 parsed = _parse(line, fields, columns, figures)
                 if parsed is not None:
                     count += 1
@@ -85,7 +93,7 @@ def read_rows(name: str, columns: Columns) -> Iterator[Logged]:
 def _opened(name: str, stack: ExitStack) -> IO[str]:
     file = cast("io.BufferedReader", sys.stdin.buffer)
     if name != "-":
-        file = stack.enter_context(Path(name).open("rb"))  # noqa: SIM115 - ruff does not see through the conditional
+        file = cast("io.BufferedReader", stack.enter_context(open_stream(Path(name))))
     content: BinaryIO = file
     if file.peek(len(_GZIP)).startswith(_GZIP):  # by its first bytes, whatever it is called
         content = cast("BinaryIO", stack.enter_context(gzip.GzipFile(fileobj=file, mode="rb")))
@@ -101,7 +109,7 @@ def _lines(text: IO[str]) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def _records(text: IO[str], columns: Columns) -> Iterator[tuple[int, Mapping[str, object]]]:
+def _records(text: IO[str], columns: Columns, also: Columns) -> Iterator[tuple[int, Mapping[str, object]]]:
     """Yield each line's fields by the file's own names; the first line that is not blank tells which format it is."""
     lines = _lines(text)
     for number, line in lines:
@@ -113,7 +121,7 @@ def _records(text: IO[str], columns: Columns) -> Iterator[tuple[int, Mapping[str
                 if rest.strip():
                     yield each, _json(each, rest)
             return
-        yield from _csv(number, line, lines, columns)
+        yield from _csv(number, line, lines, (columns, also))
         return
 
 
@@ -128,12 +136,12 @@ def _json(number: int, line: str) -> Mapping[str, object]:
 
 
 def _csv(
-    number: int, header: str, lines: Iterator[tuple[int, str]], columns: Columns
+    number: int, header: str, lines: Iterator[tuple[int, str]], columns: tuple[Columns, Columns]
 ) -> Iterator[tuple[int, Mapping[str, object]]]:
     tab = "\t" in header and "," not in header
     delimiter = "\t" if tab else ","
     names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
-    _check_header(number, names, columns)
+    _check_header(number, names, *columns)
     yield number, {}  # a line of the file, though no row
     for each, line in lines:
         if not line.strip():
@@ -144,7 +152,7 @@ def _csv(
         yield each, dict(zip(names, cells, strict=True))
 
 
-def _check_header(number: int, names: list[str], columns: Columns) -> None:
+def _check_header(number: int, names: list[str], columns: Columns, also: Columns) -> None:
     shown = ", ".join(names)[:200]
     step = columns.get(STEP, STEP)
     if step not in names:
@@ -154,7 +162,8 @@ def _check_header(number: int, names: list[str], columns: Columns) -> None:
     missing = [name for name in columns.values() if name not in names]
     if missing:
         raise BadFileError(f"line {number}: no column {missing[0]!r} among {shown}")
-    if not any(columns.get(word, word) in names for word in (*WATCHED, *columns) if word not in _NOT_FIGURES):
+    figures = (columns.get(word, word) for word in (*WATCHED, *columns) if word not in _NOT_FIGURES)
+    if not any(name in names for name in (*figures, *also.values())):
         raise BadFileError(
             f"line {number}: none of the columns {shown} is a figure; name one with --metric loss=COLUMN"
         )

@@ -4,6 +4,8 @@ import contextlib
 import gzip
 import json
 import math
+import os
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.commands.long_text import UNREADABLE, read_long_text
+from bot.regular_files import NotRegularError, open_stream
 from bot.replay.reading import BadFileError, Logged, read_rows
 
 
@@ -126,6 +130,33 @@ def test_a_file_that_is_none_is_an_error_of_its_own(tmp_path: Path) -> None:
         list(read_rows(str(tmp_path / "nothing"), {}))
     with pytest.raises(BadFileError, match="Is a directory"):
         list(read_rows(str(tmp_path), {}))
+
+
+def test_a_pipe_is_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(pipe.write_text, "step,loss\n1,2\n")
+        rows = list(read_rows(str(pipe), {}))
+
+    assert [each.row.step for each in rows] == [1]
+
+
+def test_a_pipe_into_which_nobody_writes_does_not_hang(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+
+    with pytest.raises(NotRegularError, match="nobody wrote"), open_stream(pipe, patience_s=0.1):
+        pass
+
+
+def test_a_device_is_no_file() -> None:
+    """It may never end."""
+    with pytest.raises(BadFileError, match="no regular file"):
+        list(read_rows("/dev/zero", {}))
+    with pytest.raises(UNREADABLE, match="no regular file"):
+        read_long_text("/dev/zero")
 
 
 def test_a_line_without_end_is_not_held_in_memory(tmp_path: Path) -> None:
