@@ -362,6 +362,54 @@ def replay(
     _end(context, call)
 
 
+trial = typer.Typer(no_args_is_help=True, help="The trial of a change to a live run: so far, the comparison.")
+app.add_typer(trial, name="trial")
+
+
+@trial.command("compare")
+def trial_compare(
+    context: typer.Context,
+    *,
+    control: Annotated[str, typer.Option("--control", metavar="FILE", help="The old run's figures: CSV or JSONL.")],
+    child: Annotated[str, typer.Option("--child", metavar="FILE", help="The changed run's.")],
+    window: Annotated[
+        str | None, typer.Option("--window", metavar="N:STEPS", help="From step N on, 200 steps by default.")
+    ] = None,
+    gate: Annotated[
+        list[str] | None, typer.Option("--gate", metavar="GATE", help='What must hold, as "loss mean <= +0.002".')
+    ] = None,
+    contract: Annotated[
+        Path | None, typer.Option("--contract", metavar="RUN.toml", help="A contract whose [trial] has the gates.")
+    ] = None,
+    count: Annotated[
+        list[str] | None, typer.Option("--count", metavar="NAME=N", help="crash=0, retry=0, watchdog=0, alert=0.")
+    ] = None,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", metavar="NAME=COLUMN", help="A column, as loss=train/loss.")
+    ] = None,
+    plot: Annotated[Path | None, typer.Option("--plot", metavar="OUT.png", help="Draw both runs.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare a changed run with the run that it was forked off: 0 all gates pass, 3 one failed, 4 cannot tell."""
+
+    def call() -> int:
+        from bot.commands.trial import compare_files
+
+        return compare_files(
+            control,
+            child,
+            contract=contract,
+            gates=gate or [],
+            window=window,
+            counts=count or [],
+            metrics=metric or [],
+            plot=plot,
+            as_json=as_json,
+        )
+
+    _end(context, call)
+
+
 @app.command()
 def checks(context: typer.Context, as_json: Json = False) -> None:  # noqa: FBT002 - a flag
     """List what Hero checks, with every threshold."""
