@@ -57,7 +57,7 @@ _SIGMA = 1.4826 / math.sqrt(2)
 """Median absolute difference of neighbours to the standard deviation of one, for normal noise."""
 _MEDIAN_ERROR = 1.25
 """Standard error of a median, against that of a mean."""
-_SURE = 1.0
+_SURE = 0.75
 """So many standard errors above the limit is a level that counts as above it."""
 _TOP = 700.0
 """Stands for infinity: exp of it is still a float."""

@@ -35,6 +35,19 @@ def test_a_healthy_noisy_decay_never_alarms(  # noqa: PLR0917 - hypothesis names
     assert findings(SPIKE, looks(run)) == []
 
 
+def test_a_step_up_of_60_percent_for_12_steps_is_found_in_a_noisy_curve_too() -> None:
+    """One row differs from the next by 5 %: the median of twelve is still surely above the limit."""
+    runs = [
+        scaled(decay(schedule, rows=600, noise=0.05, seed=seed), 1.6, 400, 411)
+        for schedule in SCHEDULES
+        for seed in range(6)
+    ]
+
+    missed = sum(not findings(SPIKE, looks(run)) for run in runs)
+
+    assert missed <= len(runs) // 50
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     schedule=st.sampled_from(sorted(SCHEDULES)),
