@@ -66,9 +66,12 @@ async def probe_contracts(contracts: Contracts) -> tuple[Probe, ...]:
     ]
     if not read:
         return (good("contracts", f"no run in {directory} yet", f"put RUN_ID.toml into {directory} for each run"),)
-    looked_into = [probe for each in read if isinstance(each, Contract) for probe in _look_into(each, directory)]
-    usable = good("contracts", f"{len(read) - len(bad_ones)} of {len(read)} can be used")
-    return (*bad_ones, *looked_into, usable)
+    looked_into = {each.run_id: _look_into(each, directory) for each in read if isinstance(each, Contract)}
+    at_fault = [run_id for run_id, probes in looked_into.items() if not all(probe.ok for probe in probes)]
+    said = f"{len(looked_into)} of {len(read)} can be read"
+    if at_fault:
+        said += f"; what would fail of {', '.join(at_fault)} is said above"
+    return (*bad_ones, *(probe for probes in looked_into.values() for probe in probes), good("contracts", said))
 
 
 def _look_into(contract: Contract, directory: Path) -> tuple[Probe, ...]:

@@ -2,6 +2,7 @@
 
 import os
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ def load_settings(path: Path | None) -> Settings:
             for name in sorted(f"HERO_{table.upper()}" for table in TABLES)
             if name in os.environ
         ]
+    if settings is not None:
+        problems += _accounts_of_two(settings, file)
     if settings is None or problems:
         raise ConfigurationError(tuple(problems))
     placed = {"runs": base / settings.bot.runs, "database": _placed(settings.bot.database, base)}
@@ -120,6 +123,24 @@ def _with_secret_files(file: TomlFile | None, table: dict[str, Any], base: Path)
                 continue
             merged[section] = {**merged.get(section, {}), key: secret, f"{key}_file": str((base / name).absolute())}
     return merged, problems
+
+
+def _accounts_of_two(settings: Settings, file: TomlFile | None) -> Iterator[str]:
+    """Yield each account that more than one person has: nothing said from it could ever count (``handlers/gate.py``)."""
+    for key in ("slack", "discord", "github", "github_id", "console"):
+        owners: dict[object, list[str]] = {}
+        for name, person in settings.people.items():
+            account = getattr(person, key)
+            if account:
+                owners.setdefault(account.casefold() if key == "github" else account, []).append(name)
+        for first, *others in owners.values():
+            if others:
+                what = "`console = true`" if key == "console" else f"the same {key}"
+                named = ", ".join(f"[people.{name}]" for name in (first, *others))
+                yield (
+                    f"{_where(file, ('people', others[0], key))}: {named} have {what}, so nothing said from it counts "
+                    "as either's; leave it with the one whose it is"
+                )
 
 
 def _problem(file: TomlFile | None, wrong: Wrong) -> str:

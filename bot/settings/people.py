@@ -209,7 +209,7 @@ class PersonSettings(Section):
     github_id: int | None = None
     """GitHub's numeric user id; decides instead of the login when given."""
 
-    email: Address | None = None
+    email: Address | None = Field(default=None, examples=["ada@example.org"])
     """Mail address; Hero writes there and reads nothing."""
 
     console: bool = False

@@ -71,6 +71,7 @@ def test_paths_are_relative_to_the_file_and_people_become_persons(file: Path) ->
         ('[slack]\nmode = "rtm"\n', 2, '[slack] mode: must be "socket" or "http"'),
         ('[people.ada]\nslack = "U0ADA"\n[people.bob]\nslack = "bob"\n', 4, "[people.bob] slack:"),
         ('[people]\nada = {slack = "U0ADA"}\nbob = {slack = "bob"}\n', 3, "[people.bob] slack:"),
+        ('[people.ada]\nemail = "ada"\n', 2, 'email: is not of the right form; write it as email = "ada@example.org"'),
         ('[github]\nrepository = "hero"\n[slack]\nchannel = "C0"\n', 2, "[github] repository:"),
         ("nonsense = 1\n", 1, "nonsense: is no setting"),
         ('console = "maybe"\n', 1, "console: must be true or false"),
@@ -86,6 +87,28 @@ def test_what_is_wrong_names_the_line_the_key_and_the_fix(file: Path, text: str,
     assert said.startswith(f"{file}:{where}: ")
     assert says in said
     assert SECRET not in said
+
+
+@pytest.mark.parametrize(
+    ("ada", "bob", "says"),
+    [
+        ("console = true", "console = true", "[people.ada], [people.bob] have `console = true`"),
+        ('slack = "U0ADA"', 'slack = "U0ADA"', "[people.ada], [people.bob] have the same slack"),
+        ('github = "Ada"', 'github = "ada"', "[people.ada], [people.bob] have the same github"),
+    ],
+)
+def test_an_account_of_two_people_is_refused_since_nothing_said_from_it_could_count(
+    file: Path, ada: str, bob: str, says: str
+) -> None:
+    said = problems(file, f"[people.ada]\n{ada}\n[people.bob]\n{bob}\n[people.eve]\ndiscord = '112233445566778899'\n")
+
+    assert said.startswith(f"{file}:4: {says}, so nothing said from it counts")
+
+
+def test_one_person_at_the_terminal_among_several_is_as_it_should_be(file: Path) -> None:
+    found = load(file, "[people.ada]\nconsole = true\n[people.bob]\nconsole = false\n[people.eve]\n")
+
+    assert [person.name for person in found.persons if person.console] == ["ada"]
 
 
 def test_all_that_is_wrong_is_said_at_once(file: Path) -> None:

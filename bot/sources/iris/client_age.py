@@ -56,6 +56,9 @@ async def _build_date(words: Sequence[str], deadline: timedelta, directory: Path
     try:
         ended = await run_program(argv, deadline=deadline, environment=child_environment(), directory=directory)
     except OSError as error:
+        # The system's "no such file" may be about the directory as well as about the program.
+        if directory is not None and not directory.is_dir():
+            raise RefusedError(SERVICE, f"the checkout {directory} is no directory") from error
         raise RefusedError(SERVICE, f"{argv[0]!r} cannot be run: {error.strerror}") from error
     if ended.exit_code is None:
         raise DeadlineError(SERVICE, f"the client did not tell its age in {say_duration(deadline)}")
