@@ -41,6 +41,7 @@ def build_channels(
             people=settings.persons,
             timezone=zone,
             threads=lambda run_id: named(run_id, "slack_thread"),
+            runs=contracts.run_ids,
         )
         channels[ChannelName.SLACK] = slack
         routes = tuple(slack.routes()) if settings.slack.mode == "http" else ()

@@ -104,7 +104,7 @@ class Desk:
         self.inbox.changed = slack.delivery.changed.set
         self._numbers = 0
 
-    def channel(self, *, thread: str | None = None, **settings: Any) -> SlackChannel:
+    def channel(self, *, thread: str | None = None, runs: tuple[str, ...] = (), **settings: Any) -> SlackChannel:
         given: dict[str, Any] = {
             "deadline": timedelta(seconds=1),
             "catch_up": timedelta(seconds=20),
@@ -122,6 +122,7 @@ class Desk:
             self.clock,
             people=(Person(name=PersonName("dana"), slack="U1"),),
             threads=lambda _run: thread,
+            runs=lambda: runs,
         )
 
     def delivery(self, headline: str = "running", slot: str = "", **how: Any) -> Delivery:

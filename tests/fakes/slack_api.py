@@ -5,6 +5,7 @@ Method names map to functions in ``METHODS``; what each needs of the token stand
 
 import json
 import re
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ from tests.fakes.slack_values import (
 )
 from tests.fakes.slack_workspace import Workspace, page_of, page_of_history, page_of_replies, truth
 
+TRIGGER_LASTS_S = 3.0
 _TS = re.compile(r"\d{1,10}\.\d{6}")
 
 
@@ -49,6 +51,10 @@ class WebApi:
         self.origin: Callable[[], str] = lambda: ""
         self.mistakes: list[Mistake] = []
         self.allowed_mentions: set[str] = set()
+        self.triggers: dict[str, float] = {}
+        """Those that were handed out and not used, by the time at which they were."""
+        self.spent: set[str] = set()
+        self.views: dict[str, Json] = {}
         self.workspace_url = "https://hero.slack.example/"
 
     def call(self, method: str, args: Json) -> Json:
@@ -208,6 +214,22 @@ class WebApi:
         names = {"id": user.id, "team_id": user.team_id, "name": user.name.lower(), "real_name": user.name}
         return {"user": {**names, **flags, "profile": profile}}
 
+    def open_view(self, args: Json) -> Json:
+        """A trigger opens one view, within three seconds (Slack: "Handling user interaction in your app")."""
+        trigger = str(args.get("trigger_id") or "")
+        given_at = self.triggers.get(trigger)
+        if given_at is None:
+            raise Refused("exchanged_trigger_id" if trigger in self.spent else "invalid_trigger")
+        if time.monotonic() - given_at > TRIGGER_LASTS_S:
+            raise Refused("expired_trigger_id")
+        limits.check_view(args.get("view"))
+        self.spent.add(trigger)
+        del self.triggers[trigger]
+        name = f"V{len(self.views) + 1:08}"
+        self.views[name] = {"id": name, "team_id": TEAM_ID, "app_id": APP_ID, **args["view"]}
+        self.workspace.changed()
+        return {"view": self.views[name]}
+
     def auth_test(self, _args: Json) -> Json:
         names = {"url": self.workspace_url, "team": "Hero", "user": "hero", "is_enterprise_install": False}
         return {**names, "team_id": TEAM_ID, "user_id": BOT_USER_ID, "bot_id": BOT_ID, "app_id": APP_ID}
@@ -312,6 +334,7 @@ METHODS: dict[str, Method] = {
     "users.info": Method(WebApi.user, "users:read"),
     "files.getUploadURLExternal": Method(WebApi.upload_address, "files:write"),
     "files.completeUploadExternal": Method(WebApi.complete_upload, "files:write"),
+    "views.open": Method(WebApi.open_view),
     "reactions.add": Method(WebApi.add_reaction, "reactions:write"),
 }
 ALL_SCOPES: frozenset[str] = frozenset(
@@ -322,7 +345,7 @@ ALL_SCOPES: frozenset[str] = frozenset(
 
 def plain_arguments(raw: dict[str, Any], decode: Callable[[str], Any]) -> Json:
     """Arguments as values: forms and query strings carry blocks, attachments and metadata as JSON text."""
-    structured = {"blocks", "attachments", "metadata"}
+    structured = {"blocks", "attachments", "metadata", "view"}
     try:
         return {k: decode(v) if k in structured and isinstance(v, str) else v for k, v in raw.items() if k != "token"}
     except ValueError as error:

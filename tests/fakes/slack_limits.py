@@ -40,6 +40,48 @@ def check_blocks(blocks: object) -> None:
         raise Refused("msg_blocks_too_long")
 
 
+def check_view(view: object) -> None:
+    """Raise Refused where Slack would not open this view (views.open; the reference of views and of select menus)."""
+    if not isinstance(view, dict) or view.get("type") != "modal":
+        raise Refused("invalid_arguments", messages=("missing required field: view [json-pointer:/view]",))
+    if errors := tuple(_view(view)):
+        raise Refused("invalid_arguments", messages=errors)
+
+
+def _view(view: Json) -> Iterator[str]:
+    for key, needed in (
+        ("title", True),
+        ("submit", any(b.get("type") == "input" for b in view["blocks"])),
+        ("close", 0),
+    ):
+        if needed or view.get(key) is not None:
+            yield from _text_object(view.get(key), 24, f"/view/{key}", plain=True)
+    yield from _length(view.get("callback_id"), 255, "/view/callback_id")
+    yield from _length(view.get("private_metadata"), 3_000, "/view/private_metadata")
+    yield from _many(view.get("blocks"), 100, "/view/blocks")
+    for index, block in enumerate(view["blocks"]):
+        yield from _block(block, f"/view/blocks/{index}")
+        if block.get("type") == "input":
+            yield from _input(block, f"/view/blocks/{index}")
+
+
+def _input(block: Json, at: str) -> Iterator[str]:
+    yield from _text_object(block.get("label"), 2_000, f"{at}/label", plain=True)
+    if block.get("hint") is not None:
+        yield from _text_object(block["hint"], 2_000, f"{at}/hint", plain=True)
+    element = block.get("element") or {}
+    yield from _element(element, f"{at}/element")
+    if element.get("type") != "static_select":
+        yield f"unsupported type: {element.get('type')} [json-pointer:{at}/element/type]"
+        return
+    if element.get("placeholder") is not None:
+        yield from _text_object(element["placeholder"], 150, f"{at}/element/placeholder", plain=True)
+    yield from _many(element.get("options"), 100, f"{at}/element/options")
+    for index, option in enumerate(element.get("options") or ()):
+        yield from _text_object(option.get("text"), 75, f"{at}/element/options/{index}/text")
+        yield from _string(option.get("value"), 150, f"{at}/element/options/{index}/value")
+
+
 def check_metadata(metadata: object) -> None:
     """Raise Refused unless it is the documented pair of a type and a payload."""
     match metadata:

@@ -1,5 +1,6 @@
 """What people and other bots do on the fake Slack: talk, edit, delete, click, command. Each tells how it was acked."""
 
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import count
@@ -128,7 +129,7 @@ class People:
             "api_app_id": APP_ID,
             "is_enterprise_install": "false",
             "response_url": self._response_url(ResponseUrl(channel, user)),
-            "trigger_id": f"trigger-{next(self._numbers)}",
+            "trigger_id": self._trigger(),
         }
         ack = await self.delivery.send("slash_commands", payload)
         self._show_answer(ack, channel, user)
@@ -168,13 +169,43 @@ class People:
             "container": container,
             "channel": {"id": shown.channel, "name": where.name},
             "state": {"values": {}},
-            "trigger_id": f"trigger-{next(self._numbers)}",
+            "trigger_id": self._trigger(),
             "response_url": self._response_url(ResponseUrl(shown.channel, user, None if ephemeral else shown.ts)),
             "actions": [action],
         }
         if not ephemeral:  # an ephemeral message has no message object
             payload["message"] = self.workspace.payload(self.workspace.find(shown.ts, shown.channel))
         return await self.delivery.send("interactive", payload)
+
+    async def user_submits(self, user: str, view_id: str, chosen: str, **changes: Any) -> Ack:
+        """A person chooses in the only menu of a view and sends it in; ``changes`` are what the view says then."""
+        view = self.api.views[view_id]
+        (block,) = [block for block in view["blocks"] if block["type"] == "input"]
+        element = block["element"]
+        option = next(each for each in element["options"] if each["value"] == chosen)
+        state = {"type": element["type"], "selected_option": option}
+        person = self.workspace.users[user]
+        payload = {
+            "type": "view_submission",
+            "team": {"id": TEAM_ID, "domain": "hero"},
+            "user": {
+                "id": user,
+                "username": person.name.lower(),
+                "name": person.name.lower(),
+                "team_id": person.team_id,
+            },
+            "api_app_id": APP_ID,
+            "token": "legacy-verification-token",
+            "trigger_id": self._trigger(),
+            "view": view | {"state": {"values": {block["block_id"]: {element["action_id"]: state}}}} | changes,
+            "response_urls": [],
+        }
+        return await self.delivery.send("interactive", payload)
+
+    def _trigger(self) -> str:
+        trigger = f"trigger-{next(self._numbers)}"
+        self.api.triggers[trigger] = time.monotonic()
+        return trigger
 
     def expire_response_urls(self) -> None:
         """Half an hour passes."""

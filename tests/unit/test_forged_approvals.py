@@ -1,4 +1,4 @@
-"""Every forged, stale or malformed yes, from each platform's own words to the audit log: none grants, each is noted once.
+"""Every forged, stale or malformed yes, from a platform's own words to the audit log: none grants, each is noted once.
 
 What people do is given as the platform tells it, goes through the channel's own mapping, the real inbox, the intake and
 the gate, and is counted in the store afterwards. Each legitimate form makes exactly one grant on the same way.

@@ -16,6 +16,7 @@ from slack_bolt.authorization import AuthorizeResult
 from slack_bolt.response import BoltResponse
 
 from bot.channels.slack.api import Json, SlackApi
+from bot.channels.slack.asking import Asking
 from bot.channels.slack.inbound import SOURCE, Inbox
 from bot.channels.slack.link import Link
 from bot.errors import UnreachableError
@@ -26,7 +27,9 @@ log = structlog.get_logger()
 _ANY = re.compile("")
 
 
-def bolt_app(settings: SlackSettings, api: SlackApi, inbox: Inbox, link: Link, logger: logging.Logger) -> AsyncApp:
+def bolt_app(
+    settings: SlackSettings, api: SlackApi, inbox: Inbox, link: Link, *, asking: Asking, logger: logging.Logger
+) -> AsyncApp:
     """Build the app; it makes no connection."""
     app = AsyncApp(
         client=api.client,
@@ -51,7 +54,13 @@ def bolt_app(settings: SlackSettings, api: SlackApi, inbox: Inbox, link: Link, l
         await ack()
 
     async def take_command(ack: AsyncAck, body: Json) -> None:
-        await inbox.command(body)
+        inbox.ready()
+        if not await asking.opens_form(body):
+            await inbox.command(body)
+        await ack()
+
+    async def take_form(ack: AsyncAck, body: Json) -> None:
+        await inbox.form(body)
         await ack()
 
     async def pass_by(ack: AsyncAck) -> None:
@@ -65,7 +74,9 @@ def bolt_app(settings: SlackSettings, api: SlackApi, inbox: Inbox, link: Link, l
     app.event(_ANY)(take_event)
     app.action(_ANY)(take_click)
     app.command(_ANY)(take_command)
-    for others in (app.shortcut, app.view, app.options):
+    app.view(_ANY)(take_form)
+    app.view_closed(_ANY)(pass_by)
+    for others in (app.shortcut, app.options):
         others(_ANY)(pass_by)
     app.error(not_taken)
     return app

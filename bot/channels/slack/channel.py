@@ -5,7 +5,7 @@ Read ``posts`` for how something is said, ``roots`` for threads, ``inbound`` for
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import structlog
 from slack_bolt.async_app import AsyncApp
@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from bot.channels.ports import Ledger, Receive
 from bot.channels.slack.api import QUIET, CallError, SlackApi
+from bot.channels.slack.asking import Asking
 from bot.channels.slack.bolt import bolt_app
 from bot.channels.slack.catch_up import CatchUp
 from bot.channels.slack.doctor import Probe, probe
@@ -41,7 +42,10 @@ log = structlog.get_logger()
 
 
 class SlackChannel:
-    """One workspace, one channel for runs. ``threads`` gives the thread that a run's contract names, if any."""
+    """One workspace, one channel for runs.
+
+    ``threads`` gives the thread that a run's contract names, if any; ``runs`` those that a command can be about.
+    """
 
     name = ChannelName.SLACK
 
@@ -54,6 +58,7 @@ class SlackChannel:
         people: tuple[Person, ...] = (),
         timezone: str = "UTC",
         threads: Callable[[RunId], str | None] = lambda _run: None,
+        runs: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self._settings = settings
         self._ledger = ledger
@@ -68,7 +73,9 @@ class SlackChannel:
         self._roots = Roots(self._api, self._posts, ledger, clock, channel=self._home, threads=threads)
         self._pictures = Pictures(self._api, self._roots)
         self._inbox = Inbox(self._api, ledger, clock, self._troubles, home=self._home, on_root_gone=self._roots.lost)
-        self._app: AsyncApp = bolt_app(settings, self._api, self._inbox, self._link, QUIET)
+        self._app: AsyncApp = bolt_app(
+            settings, self._api, self._inbox, self._link, asking=Asking(self._api, runs), logger=QUIET
+        )
         self._catch_up = CatchUp(
             settings,
             self._api,

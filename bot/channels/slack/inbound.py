@@ -21,6 +21,7 @@ from bot.channels.slack.mapping import (
     map_edit,
     map_message,
 )
+from bot.channels.slack.modals import Submission, map_submission
 from bot.channels.slack.troubles import Troubles
 from bot.clock import Clock
 from bot.errors import StoreError, UnreachableError
@@ -58,7 +59,7 @@ class Inbox:
         Raises:
             StoreError: it could not be stored and must come again.
         """
-        me = self._ready()
+        me = self.ready()
         if event.get("type") not in {"message", "app_mention"}:
             return
         try:
@@ -69,7 +70,7 @@ class Inbox:
 
     async def click(self, body: Json) -> None:
         """Take a press of a button."""
-        self._ready()
+        self.ready()
         try:
             acts = map_click(Click.model_validate(body))
         except (ValidationError, ValueError) as error:
@@ -80,7 +81,7 @@ class Inbox:
 
     async def command(self, body: Json) -> None:
         """Take a slash command."""
-        self._ready()
+        self.ready()
         try:
             act = map_command(Command.model_validate(body), self._clock.now())
         except (ValidationError, ValueError) as error:
@@ -88,12 +89,23 @@ class Inbox:
             return
         await self.hand_on(act)
 
+    async def form(self, body: Json) -> None:
+        """Take a form that was sent in; one that is none of Hero's is passed by."""
+        self.ready()
+        try:
+            act = map_submission(Submission.model_validate(body), self._home, self._clock.now())
+        except (ValidationError, ValueError) as error:
+            log.warning("slack_form_unrecognised", reason=_fields(error))
+            return
+        if act is not None:
+            await self.hand_on(act)
+
     async def found(self, channel: str, raw: Json) -> bool:
         """Take a message that was read from a watched thread; say whether no event had told of it.
 
         When it was edited since Hero heard of it, the edit is what is new.
         """
-        me = self._ready()
+        me = self.ready()
         message = Message.model_validate(raw)
         act = map_message(channel, message, me, is_watched=True)
         if act is None:
@@ -158,7 +170,12 @@ class Inbox:
     async def _threads(self) -> frozenset[str]:
         return frozenset(posted.message_id for posted in await self._ledger.threads(ChannelName.SLACK))
 
-    def _ready(self) -> Me:
+    def ready(self) -> Me:
+        """Return who Hero is.
+
+        Raises:
+            UnreachableError: it does not listen yet.
+        """
         me = self._api.known_me
         if me is None or self.receive is None:
             raise UnreachableError(SOURCE, "Hero does not listen yet; Slack sends it again")
