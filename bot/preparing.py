@@ -22,7 +22,6 @@ from bot.model.drift import ConfigShape, shape_of
 from bot.model.durations import say_duration
 from bot.model.job import Job
 from bot.model.launched import LaunchedConfig
-from bot.model.person import Person
 from bot.model.places import normalised, places_of
 from bot.model.preflight import LaunchRules, Location, OtherRun, PreflightReport, Preparation, StepCount
 from bot.model.reading import Gap, Known, Reading, Unknown
@@ -307,21 +306,9 @@ def reachable_people(settings: Settings) -> dict[PersonName, tuple[str, ...]]:
     if not any(named.values()):
         named = dict.fromkeys(named, True)
     return {
-        person.name: tuple(channel for channel, is_set_up in named.items() if is_set_up and _has(person, channel))
+        person.name: tuple(channel for channel, is_set_up in named.items() if is_set_up and person.has_account(channel))
         for person in settings.persons
     }
-
-
-def _has(person: Person, channel: str) -> bool:
-    match channel:
-        case "github":
-            return person.github is not None or person.github_id is not None
-        case "slack":
-            return person.slack is not None
-        case "discord":
-            return person.discord is not None
-        case _:
-            return person.console
 
 
 async def _known[T](question: Awaitable[T], clock: Clock) -> Reading[T]:

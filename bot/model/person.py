@@ -39,6 +39,18 @@ class Person(Value):
     """``09:00-18:00``; None when they may be asked at any time."""
     working_days: tuple[Weekday, ...] = WORKING_WEEK
 
+    def has_account(self, channel: str) -> bool:
+        """Whether they can be asked on a channel, by its name in ``Platform``; never where nobody answers."""
+        match channel:
+            case Platform.GITHUB:
+                return self.github is not None or self.github_id is not None
+            case Platform.SLACK:
+                return self.slack is not None
+            case Platform.DISCORD:
+                return self.discord is not None
+            case _:
+                return channel == Platform.CONSOLE and self.console
+
     def hours(self, timezone: str) -> WorkingHours | None:
         """Return when they work; ``timezone`` is that of those who have none of their own."""
         if self.working_hours is None:

@@ -11,10 +11,12 @@ from bot.model.update import UpdateKind
 from bot.model.value import RunId
 from bot.render.words import say_time
 from handlers import tellings
-from handlers.commands.question import Answered, Question, audit_entry, find_run, known_person, say
+from handlers.commands.question import Answered, Question, audit_entry, find_run, known_person, refuse_words, say
 from handlers.context import Context
 
 _LONGEST = timedelta(hours=72)
+_DEED = "relaunch"
+"""All that can be allowed in advance."""
 _CLOCK = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
 _HOW = (
     "allow [RUN] relaunch 3 until 09:00 for infra — up to three, until 09:00",
@@ -37,7 +39,7 @@ def allow(question: Question, words: tuple[str, ...]) -> Answered:
     if isinstance(refused, Answered):
         return refused
     match tuple(word.lower() for word in rest):
-        case ("relaunch", number, "until", until, "for", kind) if kind in tuple(AllowedKind):
+        case (word, number, "until", until, "for", kind) if word == _DEED and kind in tuple(AllowedKind):
             return _allow(question, record, context, number, until, kind=AllowedKind(kind))
         case _:
             headline = "That was not understood; nothing is allowed by it."
@@ -49,10 +51,12 @@ def revoke(question: Question, words: tuple[str, ...]) -> Answered:
     found = _run(question, words)
     if isinstance(found, Answered):
         return found
-    record, context, _ = found
+    record, context, rest = found
     person = known_person(question)
     if isinstance(person, Answered):
         return person
+    if (refused := refuse_words(question, rest, "revoke [RUN]")) is not None:
+        return refused
     allowance = record.run.allowance
     if allowance is None or not allowance.is_alive(question.at):
         return say(question, "Nothing is allowed in advance; every relaunch is asked about.")
@@ -130,7 +134,7 @@ def _refuse(question: Question, run_id: RunId, headline: str, *, why: str, lines
 
 
 def _run(question: Question, words: tuple[str, ...]) -> tuple[Record, Context, tuple[str, ...]] | Answered:
-    is_named = bool(words) and words[0] in question.contexts
+    is_named = _is_name(question, words)
     record = find_run(question, words[:1] if is_named else ())
     if isinstance(record, Answered):
         return record
@@ -138,6 +142,14 @@ def _run(question: Question, words: tuple[str, ...]) -> tuple[Record, Context, t
     if context is None:
         return say(question, f"{record.run_id} is not watched: {question.blocked.get(record.run_id, 'no contract')}")
     return record, context, words[is_named:]
+
+
+def _is_name(question: Question, words: tuple[str, ...]) -> bool:
+    """Whether the first word names a run, be it one that does not exist: only ``relaunch`` may stand in its place."""
+    if not words or words[0] in question.contexts:
+        return bool(words)
+    first, second = words[0].lower(), words[1].lower() if len(words) > 1 else _DEED
+    return first != _DEED and second == _DEED
 
 
 def _end(text: str, at: datetime, timezone: str) -> datetime | str:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from bot.model.chronicle import Change, HandedOver
 from bot.model.contract import Contract
+from bot.model.delivery import ONE_WAY
 from bot.model.person import Person
 from bot.model.record import Decision, Record, Telling
 from bot.model.roles import Handover, HeldRole, Role, with_roles
@@ -42,7 +43,10 @@ class _Case(NamedTuple):
 
 def handoff(question: Question, words: tuple[str, ...]) -> Answered:
     """Offer, ask for, accept or decline a part, or show what a hand-over is made of."""
-    is_named = bool(words) and words[0] in question.contexts
+    if _is_neither(question, words):
+        headline = f"{words[0][:80]} is no run, and nobody on record; nothing was changed."
+        return say(question, headline, _there_are(question))
+    is_named = _is_run(question, words)
     record = find_run(question, words[:1] if is_named else ())
     if isinstance(record, Answered):
         return record
@@ -55,6 +59,29 @@ def handoff(question: Question, words: tuple[str, ...]) -> Answered:
         return case.say(f"what the next person needs of {record.run_id}", bundle(case))
     person = known_person(question)
     return person if isinstance(person, Answered) else _by(case, person, rest)
+
+
+def _is_run(question: Question, words: tuple[str, ...]) -> bool:
+    """Whether the first word names a run: one that there is, or one that does not exist before what can follow it."""
+    if not words or words[0] in question.contexts:
+        return bool(words)
+    return not _is_theirs(question, words[0]) and len(words) > 1 and _is_theirs(question, words[1])
+
+
+def _is_neither(question: Question, words: tuple[str, ...]) -> bool:
+    """Whether the one word that was said may be a mistyped run as well as a mistyped person."""
+    return len(words) == 1 and words[0] not in question.contexts and not _is_theirs(question, words[0])
+
+
+def _is_theirs(question: Question, word: str) -> bool:
+    """Whether a word stands after a run's name: a person, or the answer to an offer."""
+    return word in {each.name for each in question.people} or word.lower() in {"accept", "decline"}
+
+
+def _there_are(question: Question) -> tuple[str, ...]:
+    runs = ", ".join((*(each.run_id for each in question.records), *question.blocked)) or "none"
+    people = ", ".join(sorted(each.name for each in question.people)) or "none"
+    return (f"runs: {runs}", f"people: {people}")
 
 
 def _by(case: _Case, person: Person, rest: tuple[str, ...]) -> Answered:
@@ -75,15 +102,17 @@ def _begin(case: _Case, person: Person, taker: PersonName, role: Role) -> Answer
     question, record, contract = case.question, case.record, case.context.contract
     if taker not in {each.name for each in question.people}:
         known = ", ".join(sorted(each.name for each in question.people))
-        return say(question, f"{taker[:40]} is nobody on record; there are: {known}.")
+        return say(question, f"Nobody on record is called {taker[:40]}; there are: {known}.")
     giver = _holder(contract, role)
     if taker == giver or (role is Role.DEPUTY and taker in contract.deputies):
-        return say(question, f"{taker} has that part already.")
+        return say(question, f"That part lies with {taker} already.")
     may_give = {giver, contract.dri}
     if person.name not in {*may_give, taker}:
         return say(
             question, f"Only {giver}, who has it, or {taker}, who would take it, can begin that; nothing was changed."
         )
+    if (unheard := _why_not_asked(case, taker)) is not None:
+        return unheard
     by = taker if person.name == taker else giver
     offered = Handover(role=role, giver=giver, taker=taker, by=by, at=question.at, expires_at=question.at + _LASTS)
     until = say_time(offered.expires_at, question.timezone)
@@ -91,12 +120,24 @@ def _begin(case: _Case, person: Person, taker: PersonName, role: Role) -> Answer
     told = _tell(
         case,
         key=f"offered/{role}/{taker}",
-        headline=f"{giver} hands the part of {_say(role)} to {taker}: {who}, do you agree?",
+        headline=f"the part of {_say(role)} is to go from {giver} to {taker}: {who}, do you agree?",
         next_=f"{who}, send `/hero handoff {record.run_id} accept` or `decline` by {until}; until then nothing changes",
         asked=who,
     )
     detail = f"{role}: {giver} to {taker}, by {person.name}"
     return _changed(case, offered, told, what="handover_begun", detail=detail)
+
+
+def _why_not_asked(case: _Case, taker: PersonName) -> Answered | None:
+    """Refuse to hand a part to whom Hero could ask nothing (as ``launch.people`` refuses such a DRI)."""
+    channels = (*case.context.channels, *case.context.kept_out)
+    taking = next(each for each in case.question.people if each.name == taker)
+    if any(taking.has_account(channel) for channel in channels):
+        return None
+    spoken = ", ".join(channel for channel in channels if channel not in ONE_WAY) or "none"
+    fix = f"give [people.{taker}] in hero.toml an account on one of them; `hero doctor` lists who can be asked"
+    headline = f"Hero reaches {taker} on no channel that is configured, so nothing can be handed over."
+    return case.say(headline, (f"channels: {spoken}", fix))
 
 
 def _accept(case: _Case, person: Person) -> Answered:
@@ -107,7 +148,7 @@ def _accept(case: _Case, person: Person) -> Answered:
     if person.name != offered.waits_for:
         return say(question, f"That waits for {offered.waits_for}; nothing was changed.")
     if _holder(context.contract, offered.role) != offered.giver:
-        return say(question, f"{offered.giver} does not have that part any more; nothing was changed.")
+        return say(question, f"That part is with {offered.giver} no more; nothing was changed.")
     file = _in_file(record, context.contract, offered.role)
     held = HeldRole(role=offered.role, person=offered.taker, instead_of=file, at=question.at)
     others = tuple(each for each in record.run.roles if not _is_replaced(each, held))
@@ -119,7 +160,7 @@ def _accept(case: _Case, person: Person) -> Answered:
     told = _tell(
         case._replace(context=context.model_copy(update={"contract": after})),
         key=f"done/{offered.role}/{offered.taker}",
-        headline=f"{offered.taker} is now {_say(offered.role)} of this run; it was {offered.giver}",
+        headline=f"{_say(offered.role)} of this run is now {offered.taker}; it was {offered.giver}",
         evidence=bundle(case),
         next_="an open request is put anew to whoever decides now; write it into the contract's file, that all see it",
         asked=offered.taker,
@@ -131,7 +172,7 @@ def _accept(case: _Case, person: Person) -> Answered:
         happened=(HandedOver(changes=(change,), by=f"{offered.by}, confirmed by {person.name}"),),
         audit=(audit_entry(question, record.run_id, "handed_over", detail),),
     )
-    said = say(question, f"Thank you: {offered.taker} is now {_say(offered.role)} of {record.run_id}.")
+    said = say(question, f"Thank you: {_say(offered.role)} of {record.run_id} is now {offered.taker}.")
     return said.model_copy(update={"run_id": record.run_id, "decision": decision, "check_now": record.run_id})
 
 
@@ -144,7 +185,7 @@ def _decline(case: _Case, person: Person) -> Answered:
     told = _tell(
         case,
         key=f"declined/{offered.role}/{offered.taker}",
-        headline=f"{person.name} declined: {offered.giver} stays {_say(offered.role)} of this run",
+        headline=f"declined by {person.name}: {_say(offered.role)} of this run is still {offered.giver}",
         next_="nothing has changed",
         asked=offered.by if person.name != offered.by else None,
     )

@@ -17,6 +17,9 @@ from handlers.context import Context
 from handlers.gate import judge_account
 from handlers.links import link_of
 
+_LISTED = 20
+"""So many runs are named in an answer."""
+
 
 class Past(Value):
     """What was read beside the runs themselves, for the commands that show it (``READS_PAST``)."""
@@ -83,12 +86,30 @@ def find_run(question: Question, words: tuple[str, ...]) -> Record | Answered:
         return found[0]
     if RunId(wanted) in question.blocked:
         return say(question, f"{wanted} is not watched: {question.blocked[RunId(wanted)]}")
-    known = [r.run_id for r in question.records]
-    alike = dict.fromkeys(
-        (*difflib.get_close_matches(wanted[:80], known), *(name for name in known if name.startswith(wanted[:4])))
-    )
-    near = ", ".join(alike) or "none like it"
-    return say(question, f"There is no run {wanted[:80]}.", (f"there are: {near}",))
+    return say(question, f"There is no run {wanted[:80]}.", (f"there are: {_say_known(question, wanted)}",))
+
+
+def find_only_run(question: Question, words: tuple[str, ...], usage: str) -> Record | Answered:
+    """Return the run that is meant, for a command that takes nothing but its name: ``usage`` says so."""
+    record = find_run(question, words)
+    return record if isinstance(record, Answered) else refuse_words(question, words[1:], usage) or record
+
+
+def _say_known(question: Question, wanted: str) -> str:
+    """List the runs, those that are most like a name first."""
+    known = (*(r.run_id for r in question.records), *question.blocked)
+    alike = (*difflib.get_close_matches(wanted[:80], known), *(name for name in known if name.startswith(wanted[:4])))
+    names = tuple(dict.fromkeys((*alike, *known)))
+    more = f" and {len(names) - _LISTED} more (`runs` lists them)" if len(names) > _LISTED else ""
+    return (", ".join(names[:_LISTED]) or "none") + more
+
+
+def refuse_words(question: Question, words: tuple[str, ...], usage: str) -> Answered | None:
+    """Refuse words that a command does not take: one that is passed over may have meant something. None without any."""
+    if not words:
+        return None
+    unused = " ".join(words)[:80]
+    return say(question, f"`{unused}` was not understood; nothing was done.", (usage,))
 
 
 def known_person(question: Question) -> Person | Answered:

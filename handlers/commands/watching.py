@@ -11,7 +11,7 @@ from bot.model.value import CheckId
 from bot.model.verdict import Severity
 from bot.render.words import say_time
 from handlers import tellings
-from handlers.commands.question import Answered, Question, audit_entry, find_run, known_person, say
+from handlers.commands.question import Answered, Question, audit_entry, find_only_run, known_person, say
 
 _USUAL_SILENCE = "1h"
 _LONGEST_SILENCE = timedelta(days=7)
@@ -76,7 +76,7 @@ def _set_paused(question: Question, words: tuple[str, ...], *, is_paused: bool) 
     person = known_person(question)
     if isinstance(person, Answered):
         return person
-    record = find_run(question, words)
+    record = find_only_run(question, words, "pause [RUN], resume [RUN]")
     if isinstance(record, Answered):
         return record
     run = record.run.model_copy(update={"is_paused": is_paused})

@@ -3,7 +3,7 @@
 from bot.model.errand import Errand, ErrandKind
 from bot.model.record import Decision, Record
 from bot.model.value import RunId
-from handlers.commands.question import Answered, Question, audit_entry, find_run, known_person, say
+from handlers.commands.question import Answered, Question, audit_entry, find_only_run, find_run, known_person, say
 from handlers.plans import deed_of
 
 
@@ -21,7 +21,7 @@ def relaunch(question: Question, words: tuple[str, ...]) -> Answered:
     person = known_person(question)
     if isinstance(person, Answered):
         return person
-    record = find_run(question, words)
+    record = find_only_run(question, words, "launch [RUN], relaunch [RUN]")
     if isinstance(record, Answered):
         return record
     if (active := record.active_action) is not None:
@@ -67,15 +67,15 @@ def _send_on(question: Question, words: tuple[str, ...], kind: ErrandKind, what:
     person = known_person(question)
     if isinstance(person, Answered):
         return person
-    is_named = bool(words) and (question.here is None or RunId(words[0]) in question.contexts)
-    record = find_run(question, words[:1] if is_named else ())
+    name, rest = _split(question, words, kind)
+    record = find_run(question, name) if kind is ErrandKind.CLEANUP else find_only_run(question, words, f"{kind} [RUN]")
     if isinstance(record, Answered):
         return record
     if record.run.is_paused:
         return say(question, f"The watch over {record.run_id} is paused; `/hero resume {record.run_id}` comes first.")
     if any(each.kind is kind for each in record.run.errands):
         return say(question, f"Hero looks into that already: {kind} of {record.run_id}.")
-    errand = Errand(kind=kind, by=person.name, at=question.at, argument=" ".join(words[1:] if is_named else words))
+    errand = Errand(kind=kind, by=person.name, at=question.at, argument=" ".join(rest))
     run = record.run.model_copy(update={"errands": (*record.run.errands, errand)})
     said = say(
         question,
@@ -83,3 +83,9 @@ def _send_on(question: Question, words: tuple[str, ...], kind: ErrandKind, what:
     )
     decision = Decision(run=run, audit=(audit_entry(question, record.run_id, f"{kind}_wanted", person.name),))
     return said.model_copy(update={"run_id": record.run_id, "decision": decision, "check_now": record.run_id})
+
+
+def _split(question: Question, words: tuple[str, ...], kind: ErrandKind) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the run's name and what follows it. A first word is a name, even of no run: only ``keep N`` is none."""
+    is_keep = kind is ErrandKind.CLEANUP and words[:1] == ("keep",) and RunId("keep") not in question.contexts
+    return ((), words) if is_keep else (words[:1], words[1:])

@@ -77,9 +77,9 @@ async def _hero_launches_it_on_the_dris_yes(life: Life) -> None:
 
 async def _it_is_handed_over(life: Life) -> None:
     await life.command(DRI, "handoff life omar")
-    await life.told("dana hands the part of DRI to omar: omar, do you agree?")
+    await life.told("the part of DRI is to go from dana to omar: omar, do you agree?")
     await life.command(OTHER, "handoff life accept")
-    await life.told("omar is now DRI of this run; it was dana")
+    await life.told("DRI of this run is now omar; it was dana")
 
 
 async def _it_crashes_and_the_new_dri_has_it_relaunched(life: Life) -> None:

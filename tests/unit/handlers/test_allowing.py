@@ -227,3 +227,20 @@ def test_it_is_never_used_more_often_than_said_nor_after_two_at_one_step(steps: 
     assert len(used) <= most
     assert all(known.count(step) <= 2 for step in known)
     assert not allowance.is_alive(AT) or len(set(known)) == len(known)
+
+
+@pytest.mark.parametrize("text", ["allow nosuch relaunch 3 until 09:00 for infra", "allow nosuch", "revoke nosuch"])
+def test_a_mistyped_run_allows_and_revokes_nothing_of_another(text: str) -> None:
+    running = record(run=Run(run_id=RUN, allowance=an_allowance()))
+
+    answered = command(text, known=running, here=RUN)
+
+    assert answered.telling.update.headline == "There is no run nosuch."
+    assert answered.decision.run is None
+
+
+def test_revoke_takes_no_word_but_a_run() -> None:
+    answered = command(f"revoke {RUN} later", known=record(run=Run(run_id=RUN, allowance=an_allowance())))
+
+    assert answered.telling.update.headline == "`later` was not understood; nothing was done."
+    assert answered.decision.run is None

@@ -331,3 +331,37 @@ def test_the_terminal_speaks_for_whoever_owns_it() -> None:
 def test_every_channel_knows_every_command_by_its_first_word() -> None:
     """What is said to ``@hero`` in a thread is a command only when its first word is one."""
     assert set(COMMANDS) == VERBS
+
+
+@pytest.mark.parametrize("verb", ["stop", "seal", "plan", "cleanup", "launch", "relaunch", "pause", "resume"])
+def test_a_mistyped_run_is_never_another_one(verb: str) -> None:
+    answered = ask(f"{verb} nosuch", here=RUN)
+
+    assert answered.telling.update.headline == "There is no run nosuch."
+    assert answered.telling.update.evidence == (f"there are: {RUN}",)
+    assert answered.decision.run is None
+
+
+@pytest.mark.parametrize("verb", ["stop", "seal", "plan", "relaunch", "pause", "resume"])
+def test_a_word_that_a_command_does_not_take_is_refused(verb: str) -> None:
+    answered = ask(f"{verb} {RUN} tomorrow")
+
+    assert answered.telling.update.headline == "`tomorrow` was not understood; nothing was done."
+    assert answered.decision.run is None
+
+
+@pytest.mark.parametrize("text", ["cleanup keep 3", f"cleanup {RUN} keep 3"])
+def test_a_cleanup_alone_takes_how_many_to_keep(text: str) -> None:
+    run = ask(text, here=RUN).decision.run
+
+    assert run is not None
+    assert [errand.argument for errand in run.errands] == ["keep 3"]
+
+
+def test_of_many_runs_those_like_the_mistyped_one_come_first() -> None:
+    many = tuple(Record(run=Run(run_id=RunId(f"run-{number}"))) for number in range(30))
+
+    listed = ask("stop run-29x", records=many, here=RUN).telling.update.evidence[0]
+
+    assert listed.startswith("there are: run-29, ")
+    assert listed.endswith(" and 10 more (`runs` lists them)")

@@ -7,10 +7,12 @@ import pytest
 
 from bot.model.chronicle import HandedOver
 from bot.model.contract import Contract
-from bot.model.person import Actor
+from bot.model.delivery import ChannelName
+from bot.model.person import Actor, Person
 from bot.model.record import Record
 from bot.model.roles import with_roles
 from bot.model.run import Run
+from bot.model.value import PersonName
 from handlers.command import answer_command
 from handlers.commands.question import Answered
 from handlers.gate import Allowed, Attempt, Turned, judge_attempt
@@ -20,6 +22,7 @@ from tests.unit.handlers.scene import (
     BOB,
     GUEST,
     MEMBER,
+    PEOPLE,
     SLACK_AFTER,
     context,
     place,
@@ -70,7 +73,7 @@ def test_both_yeses_make_the_taker_the_dri_with_all_that_is_needed() -> None:
 
     assert dri_of(after(known, done)) == BOB
     (told,) = done.decision.tell
-    assert told.update.headline == "bob is now DRI of this run; it was ada"
+    assert told.update.headline == "DRI of this run is now bob; it was ada"
     labels = {line.split(":")[0] for line in told.update.evidence}
     assert {"state", "launches", "W&B", "launch again with", "as a file"} <= labels
     (happened,) = done.decision.happened
@@ -176,3 +179,30 @@ def test_without_a_name_it_shows_what_the_next_person_needs() -> None:
 
     assert answered.decision.run is None
     assert any(line.startswith("launch again with") for line in answered.telling.update.evidence)
+
+
+def test_a_part_goes_to_nobody_whom_hero_cannot_ask() -> None:
+    known = record()
+    slack_only = context(channels=(ChannelName.SLACK, ChannelName.EMAIL))
+    out_of_reach = Person(name=PersonName("kim"), github="kim", email="kim@example.org")
+    question = a_question("handoff kim", records=(known,), contexts={RUN: slack_only})
+
+    answered = answer_command(question.model_copy(update={"people": (*PEOPLE, out_of_reach)}))
+
+    assert answered.decision.run is None
+    assert not answered.decision.tell
+    assert answered.telling.update.headline.startswith("Hero reaches kim on no channel that is configured")
+    assert "[people.kim]" in answered.telling.update.evidence[1]
+
+
+def test_a_mistyped_run_or_person_hands_nothing_over_and_says_whom_and_what_there_is() -> None:
+    known = record()
+
+    for text in ("handoff nosuch bob", "handoff nosuch bob as owner", "handoff nosuch accept"):
+        answered = say(text, ALICE, known, here=RUN)
+        assert answered.telling.update.headline == "There is no run nosuch."
+        assert answered.decision.run is None
+    alone = say("handoff nosuch", ALICE, known, here=RUN)
+    assert alone.telling.update.headline == "nosuch is no run, and nobody on record; nothing was changed."
+    assert alone.telling.update.evidence == (f"runs: {RUN}", "people: ada, bob, eva, eve")
+    assert "Nobody on record is called carol" in say("handoff carol as owner", ALICE, known).telling.update.headline
