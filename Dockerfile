@@ -17,7 +17,9 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /dist . 
     && /opt/hero/bin/pip uninstall --yes pip
 
 FROM python:3.12-slim
-# The checkouts of runs are read with git, and fetched over https or ssh.
+# The checkouts of runs are read with git, and fetched over https or ssh. Debian keeps one version of a package, the one
+# with the newest security fixes: a pinned one would be gone from its mirrors at the next fix, and the build with it.
+# hadolint ignore=DL3008
 RUN apt-get update \
     && apt-get install --yes --no-install-recommends git openssh-client \
     && rm -rf /var/lib/apt/lists/*

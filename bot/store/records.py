@@ -279,14 +279,14 @@ async def _write_audit(connection: AsyncConnection, entry: AuditEntry, redactor:
 
 
 async def read_audit(
-    connection: AsyncConnection, run_id: RunId | None, limit: int, whats: frozenset[str] | None = None
+    connection: AsyncConnection, run_id: RunId | None, limit: int, kinds: frozenset[str] | None = None
 ) -> tuple[AuditEntry, ...]:
     """Return the newest entries, of one run or of all, of some kinds or of all, oldest of them first."""
     columns = [audit.c[name] for name in AuditEntry.model_fields]
     statement = select(*columns).order_by(audit.c.number.desc()).limit(limit)
     if run_id is not None:
         statement = statement.where(audit.c.run_id == run_id)
-    if whats is not None:
-        statement = statement.where(audit.c.what.in_(whats))
+    if kinds is not None:
+        statement = statement.where(audit.c.what.in_(kinds))
     rows = (await connection.execute(statement)).mappings().all()
     return tuple(AuditEntry(**row) for row in reversed(rows))

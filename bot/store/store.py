@@ -295,11 +295,11 @@ class Store:
             return await records.unfinished_actions(connection)
 
     async def audit(
-        self, run_id: RunId | None = None, limit: int = 200, whats: frozenset[str] | None = None
+        self, run_id: RunId | None = None, limit: int = 200, kinds: frozenset[str] | None = None
     ) -> tuple[AuditEntry, ...]:
         """Return the newest entries, of one run or of all, of some kinds or of all, the oldest of them first."""
         async with self._read() as connection:
-            return await records.read_audit(connection, run_id, limit, whats)
+            return await records.read_audit(connection, run_id, limit, kinds)
 
     async def verdicts_at(self, run_id: RunId, at: datetime) -> tuple[VerdictChange, ...]:
         """Return what each check had concluded at a moment."""

@@ -80,10 +80,10 @@ class Transaction:
         with self._whole():
             self.has_actions |= await records.save_action(self._connection, action, self._redactor)
 
-    async def audit(self, limit: int, whats: frozenset[str]) -> tuple[AuditEntry, ...]:
+    async def audit(self, limit: int, kinds: frozenset[str]) -> tuple[AuditEntry, ...]:
         """Return the newest entries of some kinds, of all runs, the oldest of them first."""
         with self._whole():
-            return await records.read_audit(self._connection, None, limit, whats)
+            return await records.read_audit(self._connection, None, limit, kinds)
 
     async def newest_entries(self, run_id: RunId, limit: int) -> tuple[Entry, ...]:
         """Return the newest entries of the run's record, the oldest of them first."""

@@ -201,7 +201,7 @@ async def test_what_is_said_elsewhere_decides_nothing_and_only_a_decision_is_not
     assert (await desk.record()).actions == ()
     (answer,) = await desk.told()
     assert answer.headline == f"That decides nothing here: R7 is decided in the conversation of {RUN}."
-    refused = await desk.store.audit(whats=ATTEMPTS)
+    refused = await desk.store.audit(kinds=ATTEMPTS)
     assert [(each.why, each.digest != "") for each in refused] == [("another_place", True)]
     assert place.message in refused[0].detail
 
@@ -454,7 +454,7 @@ async def test_the_audit_names_every_attempt_with_its_plan_and_the_address_of_it
     await desk.receive(Commanded(actor=slack(), place=place, text="audit", said_at=AT), "Ev3")
     await desk.dispatcher.handle_pending()
 
-    refused, approved = await desk.store.audit(RUN, whats=ATTEMPTS)
+    refused, approved = await desk.store.audit(RUN, kinds=ATTEMPTS)
     assert (refused.who, refused.what, refused.why) == ("slack:U0BOB", "decision_refused", "not_the_dri")
     assert (approved.who, approved.what, approved.why) == ("slack:U0ADA", "approved", "")
     assert {refused.digest, approved.digest} == {request().digest}

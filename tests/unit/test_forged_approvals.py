@@ -478,7 +478,7 @@ class Desk:
         return [action for known in found if known is not None for action in known.actions]
 
     async def attempts(self) -> list[Any]:
-        return list(await self.store.audit(whats=ATTEMPTS))
+        return list(await self.store.audit(kinds=ATTEMPTS))
 
 
 @pytest.fixture(autouse=True)
