@@ -23,6 +23,7 @@ _FEWEST_FOR_ALL = 10
 so once in a thousand times."""
 
 
+@np.errstate(all="ignore")  # what overflows is infinite or NaN, and neither passes anything
 def judge_gate(
     gate: Gate,
     control: tuple[Figure | None, int],
@@ -188,21 +189,18 @@ def _remarks(gate: Gate, pairs: Pairs) -> tuple[str, ...]:
     if np.array_equal(pairs.control, pairs.child):
         return ("equal to the last bit at every step: are these rows of two runs? An inherited history proves nothing",)
     if gate.metric == "loss" and pairs.steps.size >= _FEWEST_FOR_PAIRING:
-        with np.errstate(all="ignore"):
-            mine, theirs = np.diff(pairs.control), np.diff(pairs.child)
-            together = float(np.mean(mine * theirs) / np.sqrt(np.mean(mine**2) * np.mean(theirs**2)))
+        mine, theirs = np.diff(pairs.control), np.diff(pairs.child)
+        together = float(np.mean(mine * theirs) / np.sqrt(np.mean(mine**2) * np.mean(theirs**2)))
         if together < _PAIRED:
             return (f"from step to step the losses move together by only {together:.2f}: are these the same batches?",)
     return ()
 
 
 def _plain_deltas(pairs: Pairs) -> dict[str, object]:
-    with np.errstate(all="ignore"):
-        deltas = pairs.child - pairs.control
-        largest = int(np.argmax(np.abs(deltas)))
-        mean = float(deltas.mean())
+    deltas = pairs.child - pairs.control
+    largest = int(np.argmax(np.abs(deltas)))
     return {
-        "mean_delta": finite(mean),
+        "mean_delta": finite(float(deltas.mean())),
         "max_delta": finite(float(deltas[largest])),
         "max_step": int(pairs.steps[largest]),
     }

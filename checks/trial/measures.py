@@ -41,6 +41,7 @@ class Measured:
     doubt: Doubt | None = None
 
 
+@np.errstate(all="ignore")  # as in ``judge_gate``
 def measure(gate: Gate, pairs: Pairs, alpha: float) -> Measured:
     """Measure what a gate asks for.
 
@@ -49,9 +50,8 @@ def measure(gate: Gate, pairs: Pairs, alpha: float) -> Measured:
         pairs: at least one.
         alpha: how likely the interval may ever miss the true value.
     """
-    with np.errstate(all="ignore"):  # as in ``mean_looks``
-        deltas = (pairs.child - pairs.control) / scale_of(gate, pairs.control)
-        harm = _harm(gate, deltas)
+    deltas = (pairs.child - pairs.control) / scale_of(gate, pairs.control)
+    harm = _harm(gate, deltas)
     blocks = _blocks(pairs, deltas)
     match gate.reduce:
         case Reduce.MEAN:
@@ -88,8 +88,7 @@ def _blocks(pairs: Pairs, deltas: Floats) -> _Blocks:
         return _Blocks(np.empty(0), np.empty(0, np.int64), np.empty(0, np.int64))
     starts = np.flatnonzero(np.concatenate(([True], block[1:] != block[:-1])))
     sizes = np.diff(np.append(starts, block.size))
-    with np.errstate(all="ignore"):
-        means = np.add.reduceat(deltas[: block.size], starts) / sizes
+    means = np.add.reduceat(deltas[: block.size], starts) / sizes
     return _Blocks(means, sizes, pairs.steps[starts + sizes - 1])
 
 
@@ -178,9 +177,8 @@ def _worth(harm: Floats, blocks: _Blocks, alpha: float) -> float:
     means = blocks.means
     if not means.size:
         return 0.0
-    with np.errstate(all="ignore"):
-        worth = float(mean_looks(means, alpha).worth[-1])
-        of_means, of_each = float(np.var(means)), float(np.var(harm))
+    worth = float(mean_looks(means, alpha).worth[-1])
+    of_means, of_each = float(np.var(means)), float(np.var(harm))
     if finite(worth) is None or finite(of_means) is None or finite(of_each) is None:
         return 0.0
     if of_means == 0 or of_each == 0:
