@@ -140,7 +140,8 @@ def _approve(record: Record, attempt: Attempt, allowed: Allowed, context: Contex
     if record.active_action is not None:
         busy = Turned(why="busy", answer="An action of this run is under way already; nothing further was started.")
         return _turn_away(record, attempt, busy, at)
-    yeses = allowed.request.yeses
+    # Whoever may not decide any more, because the part went to somebody else meanwhile, does not count any more.
+    yeses = tuple(yes for yes in allowed.request.yeses if yes.by in context.contract.approvers)
     if any(yes.by == allowed.by for yes in yeses):
         twice = Turned(why="said_already", answer=f"Your yes to {allowed.request.name} counts already.")
         return _turn_away(record, attempt, twice, at)

@@ -85,6 +85,18 @@ def test_a_yes_that_is_deleted_before_the_last_one_does_not_count() -> None:
     assert grants(say("approve R7", BOBBY, context(**BY_BOTH), known)) == ()
 
 
+def test_a_yes_of_somebody_who_is_no_deputy_any_more_does_not_count() -> None:
+    """Bob said yes and handed his part on before the last yes came."""
+    known = record(request())
+    known = after(known, say("approve R7", BOBBY, context(**BY_BOTH), known))
+    without_bob = context(deputies=("cy",), approval={"deputies": True, "quorum": 2})
+
+    last = say("approve R7", ALICE, without_bob, known)
+
+    assert grants(last) == ()
+    assert [yes.by for yes in last.requests[0].yeses] == ["ada"]
+
+
 def test_a_stranger_and_a_third_person_count_for_nothing() -> None:
     known = record(request())
 
