@@ -22,6 +22,7 @@ from bot.model.value import JobId
 from bot.redaction import Redactor
 from bot.sources.snapshots import SnapshotReader
 from bot.store.store import Store
+from checks.job import ENDED_ID
 from checks.kin import diagnostic_words
 
 _MOST_SUBMITS = 2
@@ -108,9 +109,9 @@ class Steps:
     async def _verify(self, action: Action, contract: Contract) -> StepOutcome:
         """Rebuild the plan from the world as it is now; any difference voids the grant (law 2)."""
         plan = action.relaunch
-        if not action.grant.covers(plan, self._clock.now()):
-            return Refused(detail="the approval is no longer valid: it has expired or is for another plan")
         record = await self._store.record(action.run_id)
+        if why := self._not_granted(action, record):
+            return Refused(detail=why)
         instance = record.instance if record else None
         past = record.jobs if record else ()
         seen = await self._reader.read(contract, instance, record.run.metrics_cursor if record else "", past)
@@ -130,6 +131,12 @@ class Steps:
                 return Refused(detail=f"{plan.stop} makes progress again; it is not stopped on an old yes")
             case RelaunchPlan():
                 return Done(detail="the world is as it was when the plan was asked")
+
+    def _not_granted(self, action: Action, record: Record | None) -> str:
+        if not action.grant.covers(action.plan, self._clock.now()):
+            return "the approval is no longer valid: it has expired or is for another plan"
+        why = _not_allowed_any_more(action, record)
+        return why and f"{why}; the DRI is asked"
 
     async def _stop(self, action: Action, contract: Contract, fence: Fence) -> StepOutcome:
         """Stop the old job and, where Kubernetes is read, see its pods gone: one that lives on is a second writer."""
@@ -318,6 +325,15 @@ class Steps:
 
     def _launcher(self, contract: Contract) -> Launcher:
         return self._launchers[contract.orchestrator.kind]
+
+
+def _not_allowed_any_more(action: Action, record: Record | None) -> str:
+    """Say why a yes in advance does not hold for this action any more; empty for any other yes."""
+    allowance = record.run.allowance if record else None
+    if record is None or allowance is None or all(use.request != action.grant.request for use in allowance.uses):
+        return ""
+    ended = [each for each in record.incidents if each.is_open and each.finding.check == ENDED_ID]
+    return allowance.why_void(ended[-1].finding.crash if ended else None)
 
 
 def _trains(seen: Snapshot, record: Record | None) -> bool:

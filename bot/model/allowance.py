@@ -4,10 +4,11 @@ from enum import StrEnum
 
 from pydantic import AwareDatetime, Field
 
-from bot.model.crash import CrashClass
+from bot.model.crash import Classification, CrashClass, RelaunchAdvice
 from bot.model.value import PersonName, Value
 
 MOST_USES = 10
+_REVOKED = "revoked by"
 
 
 class AllowedKind(StrEnum):
@@ -65,6 +66,24 @@ class Allowance(Value):
     def is_alive(self, at: AwareDatetime) -> bool:
         """Whether it may still be used."""
         return not self.ended and self.left > 0 and at < self.until
+
+    def revoked(self, by: PersonName) -> "Allowance":
+        """Return it ended by somebody's word."""
+        return self.model_copy(update={"ended": f"{_REVOKED} {by}"})
+
+    def why_void(self, crash: Classification | None) -> str:
+        """Say why a relaunch that was granted by it, and has not begun, must not begin; empty while it may.
+
+        Args:
+            crash: what the failure is taken for by now; None when it is not open any more.
+        """
+        if self.ended.startswith(_REVOKED):
+            return f"{self.name}, by which it was allowed in advance, was {self.ended}"
+        if crash is None:
+            return ""
+        if crash.crash_class not in self.kind.classes or crash.relaunch is not RelaunchAdvice.SAME_ID:
+            return f"{self.name} is for {self.kind} alone, and the failure is taken for {crash.crash_class} by now"
+        return ""
 
     def used(self, use: Use) -> "Allowance":
         """Return it with one more use; two at the same step end it: that is no accident any more."""

@@ -63,7 +63,7 @@ def revoke(question: Question, words: tuple[str, ...]) -> Answered:
     if person.name not in {*context.contract.approvers, *context.contract.deputies, context.contract.owner}:
         who = f"{context.contract.dri}, a deputy or the monitoring owner"
         return _refuse(question, record.run_id, f"Only {who} can end it.", why="not_theirs")
-    after = allowance.model_copy(update={"ended": f"revoked by {person.name}"})
+    after = allowance.revoked(person.name)
     return _commit(question, record, context, after, f"{after.name} is revoked by {person.name}", what="revoked")
 
 
@@ -156,7 +156,7 @@ def _end(text: str, at: datetime, timezone: str) -> datetime | str:
     """Return when it ends: a time of day, the next one in people's zone, or so long from now; else what is wrong."""
     if found := _CLOCK.fullmatch(text):
         here = at.astimezone(ZoneInfo(timezone))
-        end = datetime.combine(here.date(), time(int(found[1]), int(found[2])), ZoneInfo(timezone))
+        end = datetime.combine(here.date(), time(int(found[1]), int(found[2]), fold=here.fold), ZoneInfo(timezone))
         if end <= here:
             end = datetime.combine(here.date() + timedelta(days=1), end.timetz())
         return end.astimezone(at.tzinfo)

@@ -12,7 +12,9 @@ from structlog.testing import capture_logs
 from bot.contracts import BadContract
 from bot.errors import LeaseLostError, StoreFullError
 from bot.model.action import STEPS, Action, ActionState, Done, StepName, StepOutcome
+from bot.model.allowance import AllowedKind, Use
 from bot.model.contract import Contract
+from bot.model.crash import CrashClass
 from bot.model.job import JobState
 from bot.model.plan import RequestState
 from bot.model.pods import Pod
@@ -20,9 +22,10 @@ from bot.model.reading import Gap
 from bot.model.record import Decision
 from bot.model.run import RunState
 from bot.model.value import JobId
-from tests.fakes.snapshots import JOB, RUN, checkpoint, contract, failed_job, job, pod
+from tests.fakes.snapshots import AT, JOB, RUN, checkpoint, contract, failed_job, job, pod
 from tests.fakes.waiting import until
 from tests.unit.actions.world import FAILED, LOST, NO, POLL, SAVED, SETTLE, SUBMIT_DEADLINE, Bench, Killed, a_bench
+from tests.unit.handlers.test_allowing import a_crash, an_allowance, an_end
 
 DECOY = JobId("/me/decoy")
 BAD = BadContract(run_id=RUN, problems=("runs/hero.toml: dri is missing",))
@@ -954,3 +957,44 @@ async def test_a_halt_ends_a_pause_at_once(bench: Bench) -> None:
     assert not bench.executor._busy
     running.cancel()
     await asyncio.wait((running,))
+
+
+# What was allowed in advance
+
+
+async def allowed_in_advance(bench: Bench, crash_class: CrashClass, **ended: str) -> None:
+    """Grant a relaunch by an allowance for preemptions, and let this be what is known when it begins."""
+    await bench.grant()
+    known = await bench.record()
+    used = an_allowance(kind=AllowedKind.PREEMPTION, uses=(Use(at=AT, request=7, step=None),), **ended)
+    run = known.run.model_copy(update={"allowance": used})
+    async with bench.store._store.transaction() as tx:
+        await tx.apply(Decision(run=run, incidents=(an_end(a_crash(crash_class)),)), RUN, AT)
+
+
+async def test_a_yes_in_advance_holds_while_the_failure_is_what_it_is_for(bench: Bench) -> None:
+    await allowed_in_advance(bench, CrashClass.INFRA_PREEMPTION)
+
+    await bench.work()
+
+    assert (await bench.action()).state is ActionState.DONE
+
+
+@pytest.mark.parametrize(
+    ("crash_class", "ended", "why"),
+    [
+        (CrashClass.CODE_BUG_SMALL, "", "is for preemption alone, and the failure is taken for code_bug_small by now"),
+        (CrashClass.INFRA_PREEMPTION, "revoked by ada", "was revoked by ada"),
+    ],
+)
+async def test_a_yes_in_advance_is_void_when_it_was_revoked_or_the_failure_turns_out_another(
+    bench: Bench, crash_class: CrashClass, ended: str, why: str
+) -> None:
+    await allowed_in_advance(bench, crash_class, ended=ended)
+
+    await bench.work()
+
+    action = await bench.action()
+    assert action.state is ActionState.VOID
+    assert why in action.noted
+    assert steps_of(action) == [(StepName.VERIFY, "refused")]
