@@ -1,12 +1,15 @@
 """A part of the world is down: Hero says so, concludes nothing from it, and is whole again when it is back."""
 
 import asyncio
+import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.e2e.hero import ROOT, Hero
+from tests.e2e.hero import ROOT, Hero, to_toml
 from tests.e2e.scene import CHANNEL, DRI, RESUMED_FROM, Scene
 from tests.fakes.iris_cluster import IrisCluster
+from tests.fakes.wandb import FakeWandb
 
 STOP_WITHIN_S = 10.0
 
@@ -50,6 +53,59 @@ async def test_github_that_hangs_delays_nobody_on_slack(tmp_path: Path, iris_clu
         _, health = await asyncio.to_thread(scene.hero.health)
         assert health["late"] == []
         assert await scene.hero.terminate(STOP_WITHIN_S) == 0
+
+
+class Tracked(Scene):
+    """The same with a W&B, and with deadlines longer than what hangs here."""
+
+    wandb: FakeWandb
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        return super().secrets | {"HERO_WANDB__API_KEY": self.wandb.key}
+
+    def sections(self) -> dict[str, dict[str, str]]:
+        wandb = {"entity": '"acme"', "project": '"hero"', "base_url": f'"{self.wandb.url}"', "deadline": '"60s"'}
+        own = super().sections()
+        return own | {"github": own["github"] | {"deadline": '"60s"'}, "wandb": wandb}
+
+    def contract(self) -> str:
+        tracker = {"mode": '"online"', "entity": '"acme"', "project": '"hero"', "id": f'"{self.run_id}"'}
+        return super().contract() + to_toml({"tracker": tracker})
+
+
+async def test_status_is_acknowledged_at_once_and_says_its_age_while_github_crawls_and_wandb_hangs(
+    tmp_path: Path, iris_cluster: IrisCluster
+) -> None:
+    with FakeWandb() as wandb:
+        wandb.log_steps(wandb.run("hero", "crawling"), range(1, RESUMED_FROM + 1))
+        scene = Tracked(tmp_path, iris_cluster, "crawling")
+        scene.wandb = wandb
+        async with scene:
+            scene.launch()
+            scene.hero.start()
+            await scene.hero.until(lambda: scene.said_on_slack("Hero watches this run"), 30, "Slack is told")
+            await scene.hero.until(lambda: wandb.queries, 20, "W&B is asked")
+            await scene.until_step(RESUMED_FROM)
+
+            scene.github.answers_after_s = 30.0
+            asked_github = len(scene.github.requests)
+            wandb.stall()
+            asked_wandb = len(wandb.queries)
+            await scene.hero.until(lambda: len(scene.github.requests) > asked_github, 20, "GitHub is asked, and crawls")
+            await scene.hero.until(lambda: len(wandb.queries) > asked_wandb, 20, "W&B is asked, and hangs")
+
+            began = time.monotonic()
+            answer = await scene.slack.slash(DRI, CHANNEL, "/hero", "status crawling")
+            assert answer.acked
+            assert answer.latency_s is not None
+            assert answer.latency_s < 3
+            await scene.whispered("crawling: ", within_s=3)
+            assert time.monotonic() - began < 6
+            (shown,) = [each.text for each in scene.slack.ephemerals if "crawling: " in each.text]
+            assert f"{RESUMED_FROM}" in shown
+            assert re.search(r"(?:checked|STALE, not checked for) [0-9.]+ (?:s|min)", shown), shown
+            assert re.search(r"true at [0-9-]+ [0-9:]+", shown), shown
 
 
 async def test_a_controller_that_is_gone_is_shown_as_unknown_and_nothing_is_proposed(

@@ -81,6 +81,9 @@ class FakeGitHub:
         self._desk = Desk(self._world, self.access, self._proofreader)
         self.limits = self._desk.limits
         self._changed = threading.Condition(threading.RLock())
+        self.answers_after_s = 0.0
+        """How long every answer takes, from when a test says so."""
+        self._gone = threading.Event()
         self._server: Server | None = None
         self._port = 0
         self._world.add_user(repository.partition("/")[0], permission="admin")
@@ -99,6 +102,7 @@ class FakeGitHub:
 
     def start(self) -> None:
         """Listen; after a `stop`, on the same port again with everything still stored."""
+        self._gone.clear()
         self._server = Server(self._port, self._respond, self._world.now, self._proofreader.note)
         self._port = self._server.port
 
@@ -107,6 +111,7 @@ class FakeGitHub:
         with self._changed:
             server, self._server = self._server, None
             self._faults.release_all()
+            self._gone.set()
         if server is not None:
             server.close()
 
@@ -335,6 +340,8 @@ class FakeGitHub:
             self._changed.notify_all()
         if isinstance(fault, Stall) and fault.reached.is_set():
             fault.released.wait()
+        if self.answers_after_s:
+            self._gone.wait(self.answers_after_s)
         with self._changed:
             if isinstance(fault, Stall) and self._server is None:
                 return Reply(Answer(503), "lost")
