@@ -26,7 +26,7 @@ The contract of one run: what its owner promises at launch. Hero reads every run
 This example ends in .sample, so that it is not taken for a run. Copy it to RUN_ID.toml, where RUN_ID is your run's id,
 and let `hero doctor` check it. `checkout` is relative to the directory that holds runs/, every other path to
 `checkout`. Only what has no # is needed; the rest shows the default, or an example where there is none. A run that
-nobody has launched yet is launched by `/hero relaunch RUN_ID` and the DRI's `approve`."""
+nobody has launched yet is launched by `/hero launch RUN_ID` and the DRI's `approve`."""
 
 _EXAMPLES: Mapping[str, object] = {
     "slack.bot_token_file": "secrets/slack-bot-token",
