@@ -61,9 +61,16 @@ def judge_restore(
         return WrongRestore(detail=f"its first logged step is {steps[0]}, before the planned checkpoint's {start}")
     silent = "no `Loading checkpoint from` line was found" if planned else "there was no checkpoint to load"
     how = f"loaded {loaded[-1]}" if loaded else silent
-    return Restored(
-        first_step=steps[0], detail=f"{how}; training goes on from step {steps[0]} in {contract.output_root}"
-    )
+    return Restored(first_step=steps[0], detail=f"{how}; {_say_start(seen, start, steps[0])} in {contract.output_root}")
+
+
+def _say_start(seen: Snapshot, start: int, first: int) -> str:
+    """Say from where it trains, no more exactly than is known: the first row that was seen need not be the first."""
+    if first <= start + 1:
+        return f"training goes on from step {first}"
+    if isinstance(seen.metrics, Known) and seen.metrics.value.is_from_start:
+        return f"training goes on, its first logged step is {first}"
+    return f"training goes on, from which step is not known: the first one seen is {first}"
 
 
 def _loaded_paths(seen: Snapshot) -> list[str]:

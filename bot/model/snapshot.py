@@ -83,6 +83,8 @@ class Metrics(Value):
     """Where the next read goes on; opaque to everyone but the source."""
     unreadable: int = 0
     """How many lines looked like metrics and could not be read; never silently dropped."""
+    is_from_start: bool = True
+    """Whether the instance's first row is sure to come: a log scrolls, and W&B shows no step that it had before."""
 
 
 class Checkpoint(Value):

@@ -9,7 +9,7 @@ import os
 from datetime import datetime, timedelta
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, NonNegativeInt, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, NonNegativeInt, ValidationError
 
 from bot.clock import Clock
 from bot.errors import RefusedError, ServiceError
@@ -49,6 +49,9 @@ class LogCursor(BaseModel):
 
     rows: tuple[str, ...]
     """Digests, oldest first."""
+    since: AwareDatetime | None = None
+    """When the instance was submitted that printed them; None where that was not known. Another instance may print the
+    very same lines again, as one does that trains steps anew from a checkpoint."""
 
 
 class Chunk(Value):
@@ -99,7 +102,7 @@ class MetricsReader:
             # Parsing too is done in the thread: thousands of lines take longer than a chat should wait.
             if contract.metrics.file is None:
                 return await self._threads.call(
-                    _from_log, contract.metrics, cursor, log, at, deadline=self._deadline, key=contract.run_id
+                    _from_log, contract.metrics, cursor, log, since, at, deadline=self._deadline, key=contract.run_id
                 )
             found = await self._threads.call(
                 _from_file, contract, cursor, since, self._read_bytes, deadline=self._deadline, key=contract.run_id
@@ -109,25 +112,33 @@ class MetricsReader:
         return Known(value=found, at=at)
 
 
-def _from_log(names: MetricsContract, cursor: str, log: Reading[LogTail], at: datetime) -> Reading[Metrics]:
+def _from_log(
+    names: MetricsContract, cursor: str, log: Reading[LogTail], since: datetime | None, at: datetime
+) -> Reading[Metrics]:
     if isinstance(log, Unknown):
         detail = f"the contract names no metrics file, and the log cannot be read: {log.detail}"
         return Unknown(reason=log.reason, detail=detail[:2000], at=at)
     found = parse_lines(log.value, names)
-    rows, anchor = rows_after(found.rows, cursor)
-    return Known(value=Metrics(rows=rows, cursor=anchor, unreadable=found.unreadable), at=at)
+    rows, anchor = rows_after(found.rows, cursor, since)
+    is_from_start = not log.value.is_cut
+    value = Metrics(rows=rows, cursor=anchor, unreadable=found.unreadable, is_from_start=is_from_start)
+    return Known(value=value, at=at)
 
 
-def rows_after(rows: tuple[MetricRow, ...], cursor: str) -> tuple[tuple[MetricRow, ...], str]:
+def rows_after(
+    rows: tuple[MetricRow, ...], cursor: str, since: datetime | None = None
+) -> tuple[tuple[MetricRow, ...], str]:
     """Return the rows that follow those of ``cursor``, and the cursor behind them. Pure.
 
-    When none of the cursor's rows is there any more, all are new: the window has moved on, or it is another instance.
+    When none of the cursor's rows is there any more, all are new: the window has moved on. So they are when ``since``
+    tells that another instance was submitted since the cursor.
     """
     digests = tuple(_digest(row) for row in rows)
-    anchor = _parse_log_cursor(cursor)
+    anchor = _parse_log_cursor(cursor, since)
     start = _end_of_anchor(digests, anchor)
     handed_out = (*anchor, *digests[start:]) if start else digests
-    return rows[start:], LogCursor(rows=handed_out[-_ANCHOR_ROWS:]).model_dump_json() if handed_out else cursor
+    following = LogCursor(rows=handed_out[-_ANCHOR_ROWS:], since=since)
+    return rows[start:], following.model_dump_json() if handed_out else cursor
 
 
 def _end_of_anchor(digests: tuple[str, ...], anchor: tuple[str, ...]) -> int:
@@ -142,11 +153,13 @@ def _digest(row: MetricRow) -> str:
     return hashlib.sha256(row.model_dump_json().encode()).hexdigest()[:16]
 
 
-def _parse_log_cursor(cursor: str) -> tuple[str, ...]:
+def _parse_log_cursor(cursor: str, since: datetime | None) -> tuple[str, ...]:
     try:
-        return LogCursor.model_validate_json(cursor).rows
+        known = LogCursor.model_validate_json(cursor)
     except ValidationError:
         return ()
+    is_another = None not in {since, known.since} and since != known.since
+    return () if is_another else known.rows
 
 
 def _from_file(contract: Contract, cursor: str, since: datetime | None, read_bytes: int) -> Metrics:

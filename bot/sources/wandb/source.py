@@ -181,7 +181,13 @@ class WandbSource:
             )
             return Unknown(reason=Gap.UNRELIABLE, detail=detail, at=at)
         return Known(
-            value=Metrics(rows=found.rows, cursor=found.cursor.model_dump_json(), unreadable=found.unreadable), at=at
+            value=Metrics(
+                rows=found.rows,
+                cursor=found.cursor.model_dump_json(),
+                unreadable=found.unreadable,
+                is_from_start=False,  # of a step that it had before W&B shows no row (field report R22)
+            ),
+            at=at,
         )
 
     def _scan(self, run: Any, window: Window, is_late: Callable[[], bool]) -> tuple[list[Any], bool]:

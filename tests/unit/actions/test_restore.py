@@ -6,6 +6,7 @@ import pytest
 
 from bot.actions.restore import NotYet, Restored, WrongRestore, judge_restore
 from bot.model.plan import PlannedCheckpoint
+from bot.model.snapshot import MetricRow, Metrics
 from tests.fakes.decisions import a_plan
 from tests.fakes.snapshots import blind, contract, snapshot, unknown
 
@@ -91,3 +92,16 @@ def test_training_from_step_0_may_load_what_the_contract_initialises_it_from() -
 
     assert isinstance(judge(line, 0, plan=FROM_NOTHING, initialize_from=weights), Restored)
     assert isinstance(judge(line, 0, plan=PLAN, initialize_from=weights), WrongRestore), "it should go on from 200"
+
+
+def a_first_row_of(step: int, *, is_from_start: bool) -> str:
+    metrics = Metrics(rows=(MetricRow(step=step, values={"loss": 2.0}),), is_from_start=is_from_start)
+    judged = judge_restore(PLAN, contract(), snapshot(log=LOADED, metrics=metrics), (step,))
+    assert isinstance(judged, Restored)
+    return judged.detail
+
+
+def test_what_goes_into_the_record_of_the_first_step_is_no_more_than_is_known() -> None:
+    assert "training goes on from step 201 in" in a_first_row_of(201, is_from_start=False)
+    assert "training goes on, its first logged step is 216 in" in a_first_row_of(216, is_from_start=True)
+    assert "from which step is not known: the first one seen is 216" in a_first_row_of(216, is_from_start=False)

@@ -384,6 +384,27 @@ async def test_without_a_file_an_unknown_log_makes_the_metrics_unknown(tmp_path:
     assert "names no metrics file" in reading.detail
 
 
+async def test_a_launch_that_prints_the_last_ones_lines_again_is_read_from_its_own_first_step(tmp_path: Path) -> None:
+    """Killed at step 115 and launched again from step 100: a run that can be reproduced prints 101 to 115 once more."""
+    run = Run(tmp_path, file=None)
+    lines = [f"step={step} loss={3 - step / 100:.4f}" for step in range(201)]
+    first, second = START, START + timedelta(minutes=5)
+    await run.read(since=first, log=Known(value=tail_of(*lines[:116]), at=START))
+
+    relaunched = await run.read(since=second, log=Known(value=tail_of(*lines[101:]), at=START))
+    again = await run.read(since=second, log=Known(value=tail_of(*lines[101:]), at=START))
+
+    assert [row.step for row in relaunched.rows] == [*range(101, 201)]
+    assert again.rows == ()
+    assert relaunched.is_from_start
+
+
+async def test_of_a_log_that_has_scrolled_the_first_row_may_be_gone(tmp_path: Path) -> None:
+    cut = Known(value=tail_of("step 116 loss 2.0", is_cut=True), at=START)
+
+    assert not (await Run(tmp_path, file=None).read(log=cut)).is_from_start
+
+
 @given(
     total=st.integers(1, 60),
     window=st.integers(1, 20),
