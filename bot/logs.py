@@ -20,6 +20,8 @@ _CHATTY = (
     *("aiohttp", "aiosqlite", "alembic", "apscheduler", "asyncio", "discord", "github", "httpcore", "httpx"),
     *("slack_bolt", "slack_sdk", "sqlalchemy", "urllib3", "uvicorn", "wandb"),
 )
+# What these log of a store is in the error that they raise too, and that is told as what could not be read.
+_ECHOES = ("gcsfs", "s3fs", "fsspec", "aiobotocore", "botocore", "google")
 # Newlines and tabs lay out tracebacks; everything else that moves a cursor or cannot be encoded is spelled out.
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -88,9 +90,9 @@ def _take_over(handler: logging.Handler, level: int) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
-    for name in _CHATTY:
+    for name in (*_CHATTY, *_ECHOES):
         logger = logging.getLogger(name)
-        logger.setLevel(max(level, logging.WARNING))
+        logger.setLevel(logging.CRITICAL if name in _ECHOES else max(level, logging.WARNING))
         logger.handlers.clear()
         logger.propagate = True
 

@@ -19,7 +19,6 @@ _STATED = (
     ("source bundle", "bundle"),
     ("hardware", "hardware"),
     ("output root", "output_root"),
-    ("checkpoint roots", "checkpoint_roots"),
     ("resume root", "resume_root"),
     ("export root", "export_root"),
     ("traces root", "traces_root"),
@@ -62,14 +61,15 @@ def launch_facts(instance: Instance, contract: Contract, seen: Snapshot | None, 
     """
     shape = instance.shape
     return (
-        Fact(label="kind", value=contract.effective_kind, basis=_kind_basis(contract)),
+        Fact(label="kind", value=contract.effective_kind, basis=_basis_or_inferred(contract, "kind")),
         _fact("command", shape.get("command"), contract.basis_of("command")),
         _fact("environment added", shape.get("environment"), Basis.STATED),
         *(_fact(label, _plain(shape.get(field)), contract.basis_of(field)) for label, field in _STATED),
+        _checkpoint_roots(contract, shape),
         _working_tree(seen, contract, code),
         _fact("DRI", contract.dri, contract.basis_of("dri")),
         _fact("deputies", ", ".join(contract.deputies), contract.basis_of("deputies")),
-        _fact("monitoring owner", contract.owner, contract.basis_of("owner")),
+        _fact("monitoring owner", contract.owner or contract.dri, _basis_or_inferred(contract, "owner")),
         _tracker(shape),
         _tracker_seen(seen),
         *_saved_bytes(contract, shape),
@@ -82,8 +82,21 @@ def _fact(label: str, value: str | None, basis: Basis) -> Fact:
     return Fact(label=label, value=value, basis=basis) if value else Fact(label=label, value=None)
 
 
-def _kind_basis(contract: Contract) -> Basis:
-    return contract.basis_of("kind") if contract.kind is not None else Basis.INFERRED
+def _basis_or_inferred(contract: Contract, field: str) -> Basis:
+    """Return how a field is known for which Hero takes something else when it is not given."""
+    return contract.basis_of(field) if getattr(contract, field) else Basis.INFERRED
+
+
+def _checkpoint_roots(contract: Contract, shape: Mapping[str, str]) -> Fact:
+    """Where checkpoints are looked for, as the launch had it (``Contract.roots``)."""
+    output, given, resume = (
+        json.loads(shape.get(f, "null")) for f in ("output_root", "checkpoint_roots", "resume_root")
+    )
+    below = [f"{output.rstrip('/')}/checkpoints"] if output else []
+    roots = dict.fromkeys((*(given or below), *([resume] if resume else ())))
+    return _fact(
+        "checkpoint roots", ", ".join(roots), contract.basis_of("checkpoint_roots") if given else Basis.INFERRED
+    )
 
 
 def _plain(text: str | None) -> str | None:
@@ -148,7 +161,7 @@ def _saved_bytes(contract: Contract, shape: Mapping[str, str]) -> tuple[Fact, ..
     size = json.loads(shape.get("checkpoint_bytes", "null"))
     projected = say_bytes(size * count) if size and count else None
     return (
-        _fact("retention", said, contract.basis_of("retention")),
+        _fact("retention", said, contract.basis_within("retention", "resume")),
         _fact("checkpoint size", say_bytes(size) if size else None, contract.basis_of("checkpoint_bytes")),
         _fact("projected resume bytes", projected, Basis.INFERRED),
     )

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -14,13 +15,16 @@ from bot.commands.probing import Probe, bad, good
 from bot.commands.sight import open_store
 from bot.contracts import BadContract, Contracts
 from bot.model.contract import Contract, IrisContract
-from bot.model.reading import Known, Unknown
+from bot.model.reading import Gap, Known, Unknown, install_of
 from bot.model.snapshot import newest_complete
 from bot.secret_names import is_secret_name
 from bot.secret_shapes import scrub_shapes
 from bot.settings import HeartbeatSettings, Settings
 from bot.sources.checkpoints import CheckpointReader
 from bot.store.store import database_path
+
+_LISTING = timedelta(seconds=10)
+"""Somebody sits and waits; a store's own client would retry for half a minute."""
 
 
 async def probe_database(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
@@ -121,7 +125,7 @@ def _probe_command(contract: Contract, directory: Path) -> Probe | None:
 
 async def probe_checkpoints(contracts: tuple[Contract, ...], clock: Clock) -> tuple[Probe, ...]:
     """List every run's checkpoints, as a check would; a root that does not exist yet holds none."""
-    reader = CheckpointReader(clock)
+    reader = CheckpointReader(clock, deadline=_LISTING)
     return tuple(await asyncio.gather(*(_probe_roots(reader, contract) for contract in contracts)))
 
 
@@ -130,8 +134,11 @@ async def _probe_roots(reader: CheckpointReader, contract: Contract) -> Probe:
     roots = ", ".join(contract.roots)
     match await reader.checkpoints(contract):
         case Unknown(reason=reason, detail=detail):
-            fix = f"let Hero's user read {roots}, or correct output_root or checkpoint_roots in the contract"
-            return bad(name, f"{reason}: {detail}", fix)
+            said, install = install_of(detail)
+            fix = install or f"let Hero's user read {roots}, or correct output_root or checkpoint_roots in the contract"
+            if reason in {Gap.TIMEOUT, Gap.UNREACHABLE}:
+                fix = f"see that {roots} can be reached from this machine, or correct the contract"
+            return bad(name, f"{reason}: {said}", fix)
         case Known(value=found):
             newest = newest_complete(found)
             said = f"the newest complete one is step {newest.step}" if newest else "none is complete yet"

@@ -112,7 +112,7 @@ def _row(planned: Planned) -> dict[str, object]:
             {"check": each.check, "severity": each.severity.value, "message": say_finding(each)}
             for each in report.findings
         ],
-        "values": {each.name: {"value": each.value, "basis": each.basis.value} for each in report.values},
+        "values": {each.name: {"value": each.value, "basis": each.basis} for each in report.values},
         "command": shlex.join(planned.command),
         "digest": planned.digest,
     }

@@ -426,6 +426,12 @@ class Contract(Part):
     def basis_of(self, field: str) -> Basis:
         return self.basis.get(field, Basis.STATED)
 
+    def basis_within(self, table: str, field: str) -> Basis:
+        """Return how a table's field is known: as is said of it, else of its table; a default is Hero's inference."""
+        if field not in getattr(self, table).model_fields_set:
+            return Basis.INFERRED
+        return self.basis.get(f"{table}.{field}", self.basis_of(table))
+
     def ending_at(self, step: int | None) -> "Contract":
         """Return the contract with this final step, as inferred, where it names none itself.
 

@@ -150,9 +150,10 @@ class PreflightValue(Value):
 
     name: str
     """The contract's field where there is one, e.g. ``output_root`` or ``tracker.id``; else a word of the item's."""
-    value: str
-    """In words, secrets scrubbed; ``none`` and ``not stated`` are written out."""
-    basis: Basis
+    value: str | None
+    """In words, secrets scrubbed; ``none`` is written out. None for what is not stated and not known otherwise."""
+    basis: Basis | None
+    """None beside no value."""
 
 
 class Decision(StrEnum):

@@ -54,3 +54,9 @@ type Reading[T] = Known[T] | Unknown
 def first_gap(*readings: Known[Any] | Unknown) -> Unknown | None:
     """Return the first Unknown among ``readings``; None when all of them are Known."""
     return next((reading for reading in readings if isinstance(reading, Unknown)), None)
+
+
+def install_of(detail: str) -> tuple[str, str]:
+    """Split what a source says of a program that is missing here: what is wrong, and the fix; else without a fix."""
+    what, found, how = detail.rpartition("; install ")
+    return (what, f"install {how}") if found else (detail, "")

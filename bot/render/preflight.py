@@ -47,7 +47,8 @@ def say_finding(finding: PreflightFinding) -> str:
 def value_lines(report: PreflightReport) -> tuple[str, ...]:
     """Return every value; one that was not simply stated says so."""
     return tuple(
-        f"{each.name}: {each.value}" + ("" if each.basis is Basis.STATED else f" ({each.basis})")
+        f"{each.name}: {each.value or 'not stated'}"
+        + ("" if each.basis in {Basis.STATED, None} else f" ({each.basis})")
         for each in report.values
     )
 

@@ -7,6 +7,8 @@ from bot.model.reading import Gap, Unknown
 from bot.regular_files import NotRegularError
 
 _DETAIL_CHARS = 2000
+_EXTRAS = {"gs": "gcs", "gcs": "gcs", "s3": "s3", "s3a": "s3"}
+"""The extras of ``pyproject.toml`` that read addresses of these schemes."""
 
 
 def gap_of(error: ServiceError) -> Gap:
@@ -47,7 +49,10 @@ def refused_by_store(service: str, address: str, error: Exception) -> ServiceErr
     if isinstance(error, NotADirectoryError) or is_forbidden(error) or is_about_us:
         return RefusedError(service, f"{detail}; what is there cannot be verified until it may be read")
     if isinstance(error, ImportError):
-        return RefusedError(service, f"{detail}; install the package that reads it")
+        scheme = address.partition("://")[0]
+        package = _EXTRAS.get(scheme.lower())
+        how = f"pip install 'hero-bot[{package}]'" if package else f"the package for fsspec that reads {scheme}://"
+        return RefusedError(service, f"{address} cannot be read here: its package is missing; install it: {how}")
     if isinstance(error, OSError):
         return UnreachableError(service, detail)
     if isinstance(error, ValueError | KeyError):

@@ -43,9 +43,10 @@ class Item:
 
 
 def stated(name: str, value: object, basis: Basis = Basis.STATED) -> PreflightValue:
-    """Return a value as it is printed; what is not there is written out."""
-    shown = "not stated" if value in (None, "", ()) else str(value)
-    return PreflightValue(name=name, value=shown, basis=basis)
+    """Return a value as it is printed; what is not there has no basis either."""
+    if value in (None, "", ()):
+        return PreflightValue(name=name, value=None, basis=None)
+    return PreflightValue(name=name, value=str(value), basis=basis)
 
 
 def unseen(check: CheckId, gap: Unknown, what: str) -> PreflightFinding:

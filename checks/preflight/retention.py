@@ -56,17 +56,13 @@ def judge_retention(prepared: Preparation) -> Told:
 
 
 def _kept(contract: Contract, field: str, value: str) -> PreflightValue:
-    is_stated = field in contract.retention.model_fields_set
-    name = f"retention.{field}"
-    if is_stated:
-        return stated(name, value, contract.basis_of(name))
-    return stated(name, f"{value} (by default)", Basis.INFERRED)
+    return stated(f"retention.{field}", value, contract.basis_within("retention", field))
 
 
 def _retention(prepared: Preparation) -> Iterator[PreflightFinding]:
     contract, most = prepared.contract, prepared.rules.most_resume
     resume = contract.retention.resume
-    said = f"[retention] resume = {resume} ({contract.basis_of('retention.resume')})"
+    said = f"[retention] resume = {resume} ({contract.basis_within('retention', 'resume')})"
     if resume < 1:
         fix = f"keep one at least: [retention] resume = 1 in {toml_of(contract)}"
         yield RETENTION.finding(Weight.BLOCKS, f"{said}: there would be nothing to resume from", fix)

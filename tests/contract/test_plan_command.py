@@ -82,7 +82,10 @@ def test_the_json_has_the_promised_shape_and_a_pushed_commit_is_in_order(house: 
     assert set(found) == {"decision", "findings", "values", "command", "digest"}
     assert all(set(each) == {"check", "severity", "message"} for each in found["findings"])
     assert all(set(each) == {"value", "basis"} for each in found["values"].values())
-    assert {each["basis"] for each in found["values"].values()} <= {"stated", "inferred", "measured"}
+    values = found["values"].values()
+    assert {each["basis"] for each in values if each["value"] is not None} <= {"stated", "inferred", "measured"}
+    assert found["values"]["resume_root"] == {"value": None, "basis": None}
+    assert all(each["basis"] is None for each in values if each["value"] is None)
     assert found["values"]["source_sha"] == {"value": checkout.head, "basis": "stated"}
     assert found["values"]["work_tree"] == {"value": "clean", "basis": "measured"}
     assert found["command"] == "python train.py"

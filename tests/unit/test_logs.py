@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
-from bot.logs import _CHATTY, configure_logs
+from bot.logs import _CHATTY, _ECHOES, configure_logs
 from bot.redaction import WITHHELD, Redactor
 
 SECRETS = {
@@ -30,7 +30,7 @@ SECRETS = {
 def _logging_as_before() -> Iterator[None]:
     root = logging.getLogger()
     handlers = root.handlers[:]
-    levels = {logger: logger.level for logger in (root, *(logging.getLogger(name) for name in _CHATTY))}
+    levels = {logger: logger.level for logger in (root, *(logging.getLogger(name) for name in (*_CHATTY, *_ECHOES)))}
     yield
     root.handlers[:] = handlers
     for logger, level in levels.items():
@@ -175,3 +175,13 @@ def test_json_is_the_default_where_no_terminal_is() -> None:
     structlog.get_logger().info("started")
 
     assert _only_line(stream)["event"] == "started"
+
+
+@pytest.mark.parametrize("level", ["debug", "error"])
+def test_what_a_store_logs_beside_the_error_that_it_raises_is_not_printed(level: str) -> None:
+    stream = _configured(level=level)
+
+    for name in ("gcsfs", "botocore.hooks"):
+        logging.getLogger(name).error("out of retries", exc_info=OSError("no route to storage.googleapis.com"))
+
+    assert not stream.getvalue()

@@ -21,6 +21,7 @@ from tests.unit.handlers.scene import OneCommand
 VALUES = (
     PreflightValue(name="output_root", value="gs://bucket/x", basis=Basis.STATED),
     PreflightValue(name="owner", value="ada", basis=Basis.INFERRED),
+    PreflightValue(name="spill", value=None, basis=None),
 )
 
 
@@ -101,7 +102,7 @@ async def test_the_answer_in_the_thread_tells_findings_values_and_what_to_type()
         "· launch.identity: a note; fix: name another",
     )
     assert found.lines[2].startswith("digest: ")
-    assert found.lines[3:] == ("output_root: gs://bucket/x", "owner: ada (inferred)")
+    assert found.lines[3:] == ("output_root: gs://bucket/x", "owner: ada (inferred)", "spill: not stated")
     assert found.next == f"`/hero launch {RUN}` puts it to ada; nothing was changed"
 
 

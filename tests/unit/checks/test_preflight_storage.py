@@ -92,18 +92,18 @@ def test_every_value_of_the_checklist_is_printed_also_when_it_is_not_stated() ->
     printed = {each.name: each.value for item in ITEMS for each in report(item, toy()).values}
 
     assert printed == {
-        "resume_root": "not stated",
-        "traces_root": "not stated",
-        "session_root": "not stated",
-        "export_root": "not stated",
-        "spill": "not stated",
+        "resume_root": None,
+        "traces_root": None,
+        "session_root": None,
+        "export_root": None,
+        "spill": None,
         "checkpoint_roots": "out/checkpoints",
-        "retention.resume": "1 (by default)",
-        "retention.milestones": "none (by default)",
-        "checkpoint_bytes": "not stated",
+        "retention.resume": "1",
+        "retention.milestones": "none",
+        "checkpoint_bytes": None,
         "projected_resume_bytes": "not known",
         "initialize_from": "none: the run starts from nothing",
-        "datasets": "not stated",
+        "datasets": None,
         "regions": "not told",
     }
 
@@ -321,7 +321,7 @@ def test_the_size_is_measured_or_stated_or_estimated_and_says_so() -> None:
     assert value(BYTES, in_house(), "checkpoint_bytes") == "10.0 TiB (by the contract) (stated)"
     assert "(4 + 4 + 4) bytes" in value(BYTES, estimated, "checkpoint_bytes")
     assert value(BYTES, estimated, "projected_resume_bytes") == "12.0 GiB (1 x 12.0 GiB) (inferred)"
-    assert value(RETENTION, in_house(), "retention.resume") == "1 (by default) (inferred)"
+    assert value(RETENTION, in_house(), "retention.resume") == "1 (inferred)"
     assert value(RETENTION, in_house(retention={"resume": 1}), "retention.resume") == "1 (stated)"
 
 

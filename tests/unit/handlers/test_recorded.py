@@ -132,6 +132,19 @@ def test_a_launch_that_is_seen_goes_on_record_with_every_field_of_the_procedure_
     assert facts["source SHA"] == (None, None), "what is not known has no basis"
 
 
+def test_what_hero_takes_where_the_contract_is_silent_is_on_record_as_inferred_as_the_checklist_has_it() -> None:
+    silent = context(owner=None, checkpoint_roots=[], resume_root="gs://bucket/tmp/resume")
+
+    (launched,) = checked(fresh(), snapshot(jobs=(job(),), is_first=True), silent).happened
+
+    facts = facts_of(launched)
+    below = f"{silent.contract.output_root}/checkpoints"
+    assert facts["monitoring owner"] == ("ada", Basis.INFERRED)
+    assert facts["checkpoint roots"] == (f"{below}, gs://bucket/tmp/resume", Basis.INFERRED)
+    assert facts["checkpoint roots"][0] == ", ".join(silent.contract.roots)
+    assert facts["retention"] == ("1 to resume from", Basis.INFERRED)
+
+
 def test_a_look_at_a_run_that_goes_on_as_before_adds_nothing() -> None:
     surroundings = context()
     seen = snapshot(jobs=(job(),), is_first=True)
