@@ -53,7 +53,13 @@ def problem_with(words: list[str]) -> str | None:
     if name is not None:
         if name not in program.commands:
             return f"there is no command {name}"
-        options |= {option for parameter in program.commands[name].params for option in parameter.opts}
+        command = program.commands[name]
+        if isinstance(command, TyperGroup):
+            below = words[words.index(name) + 1] if words[-1] != name else ""
+            if below not in command.commands:
+                return f"there is no command {name} {below}"
+            command = command.commands[below]
+        options |= {option for parameter in command.params for option in parameter.opts}
     unknown = [word for word in words if word.startswith("-") and word != "-" and word not in options]
     return f"there is no option {unknown[0]}" if unknown else None
 
