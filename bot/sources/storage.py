@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import fsspec
 
 from bot.errors import RefusedError, UnrecognisedError
+from bot.sources.credentials import demand_none
 from bot.sources.gaps import refused_by_store, refused_by_system
 
 SERVICE = "checkpoints"
@@ -41,8 +42,9 @@ def directory_at(address: str, options: dict[str, dict[str, Any]] | None = None)
     """Return the directory at an absolute path or an address such as ``gs://bucket/run/checkpoints/step-9``.
 
     Raises:
-        RefusedError: no such kind of file system is installed.
+        RefusedError: no such kind of file system is installed, or the address holds credentials.
     """
+    demand_none(SERVICE, address)
     if "://" not in address:
         return _OnDisk(Path(address))
     return _InStore(address, (options or {}).get(address.partition("://")[0], {}))
@@ -125,7 +127,8 @@ class _InStore:
             return {}
         except Exception as error:
             raise refused_by_store(SERVICE, self._address, error) from error
-        return {str(name): int(entry.get("size") or 0) for name, entry in found.items()}
+        # Where nothing lies below it, fsspec names an object of that very key, which is no part of the directory.
+        return {str(name): int(entry.get("size") or 0) for name, entry in found.items() if str(name) != self._path}
 
 
 def _raise(error: OSError) -> None:

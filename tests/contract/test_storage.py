@@ -82,6 +82,18 @@ def test_only_the_named_directory_is_deleted_and_a_second_time_does_nothing(shel
     assert not shelf.at("step-9").exists()
 
 
+def test_a_store_s_object_of_the_very_name_is_no_part_of_the_directory(s3: S3Server) -> None:
+    """Some tools put one where they make a directory; it would keep a clean-up from ever ending."""
+    shelf = _in_s3(s3)
+    fill(shelf, "step-9")
+    shelf.put("step-9", b"a marker")
+
+    shelf.at("step-9").remove()
+
+    assert shelf.names() == ["step-9"]
+    assert not shelf.at("step-9").exists()
+
+
 def test_a_slash_at_its_end_takes_no_more_away(shelf: Shelf) -> None:
     fill(shelf, "step-9", "step-90")
 
