@@ -21,7 +21,17 @@ _OPEN = (
     (re.compile(r"[*?]"), "a pattern"),
     (re.compile(r"(?:^|[/_.-])(?:latest|newest)(?:/|$)", re.IGNORECASE), "the newest of something"),
     (re.compile(r"(?:^|/)\.\.(?:/|$)"), "a step up"),
+    (
+        re.compile(r"[\x00-\x1f\x7f-\x9f\u00ad\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff]"),
+        "a character that is not seen",
+    ),
+    (re.compile(r"^\s|\s$"), "a blank at an end"),
 )
+_OPEN_IN_STORE = (
+    (re.compile(r"(?<=.)//"), "an empty part"),
+    (re.compile(r"/\.(?:/|$)"), "a dot as a part"),
+)
+"""On a disk these mean nothing; in a bucket they are part of the key, and what was meant is another one."""
 _TTL = re.compile(r"(?:^|/)ttl=(\d{1,5})d(?:/|$)", re.IGNORECASE)
 _USER = re.compile(r"(?:^|/)users/([^/]+)(?:/|$)")
 _VERSION = re.compile(
@@ -49,10 +59,10 @@ def is_path(dataset: str) -> bool:
 def open_mark(address: str) -> str:
     """Return what keeps an address from being one fixed place, in words; empty when it is pinned."""
     rest = address.partition("://")[2] or address
-    for pattern, what in _OPEN:
+    for pattern, what in (*_OPEN, *(_OPEN_IN_STORE if is_in_store(address) else ())):
         found = pattern.search(rest)
         if found:
-            return f"{what}, {found[0].strip('/')}"
+            return ", ".join((what, *(each for each in (found[0].strip("/"),) if each.isprintable() and each.strip())))
     return ""
 
 

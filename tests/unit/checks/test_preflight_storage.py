@@ -428,3 +428,19 @@ def test_a_ttl_is_a_whole_part_of_a_path(days: int) -> None:
     assert ttl_days(f"gs://b/tmp/ttl={days}d/x") == days
     assert ttl_days(f"gs://b/tmp/ttl={days}d") == days
     assert ttl_days(f"gs://b/tmp/xttl={days}d/x") is None
+
+
+@pytest.mark.parametrize(
+    ("address", "holds"),
+    [
+        (f"{PREFIX}//users/ada/hero", "an empty part"),
+        (f"{PREFIX}/users/ada/./hero", "a dot as a part"),
+        (f"{PREFIX}/users/ada/hero\u200b", "a character that is not seen"),
+        (f"{PREFIX}/users/ada/he\nro", "a character that is not seen"),
+        (f"{PREFIX}/users/ada/hero ", "a blank at an end"),
+    ],
+)
+def test_an_address_that_only_looks_like_the_caller_s_own_is_refused(address: str, holds: str) -> None:
+    assert weights(OUTPUT, in_house(output_root=address, export_root=None)) == [BLOCKS]
+    assert open_mark(address).startswith(holds)
+    assert not open_mark("/scratch//ada/./my runs/hero"), "on a disk that is one place"
