@@ -132,6 +132,10 @@ def _missing_tpu(options: _Options, hardware: str | None) -> tuple[str, ...]:
     if reserved:
         problem = f"--reserve {reserved} only holds capacity and attaches no TPU to the task; add --tpu {reserved}"
         return (f"{problem} (with --enable-extra-resources)",)
+    if options.all("--reserve") and not options.last("--gpu"):
+        device = options.all("--reserve")[-1]
+        problem = f"--reserve {device} only holds capacity and attaches no accelerator; add --tpu or --gpu"
+        return (f"{problem} (with --enable-extra-resources)",)
     named = _TPU.search(hardware or "")
     if named or "tpu" in options.all("--extra") or "tpu" in (hardware or "").lower():
         variant = named[1] if named else "VARIANT"

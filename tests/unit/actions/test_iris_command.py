@@ -71,6 +71,11 @@ def test_a_command_that_would_wait_is_refused_with_the_fix(command: str) -> None
     assert "add --no-wait" in problems_of(command)
 
 
+@pytest.mark.parametrize("device", ["2:H100x8", "v5p-8:spot"])
+def test_a_reservation_of_any_other_device_alone_is_refused_too(device: str) -> None:
+    assert "add --tpu or --gpu" in problems_of(f"iris job run --no-wait --reserve {device} -- python train.py --gpu 8")
+
+
 @pytest.mark.parametrize(
     "reserve", ["--reserve v5p-8", "--reserve=4:v5litepod-16", "--reserve v6e-4", "--reserve v4-8"]
 )
