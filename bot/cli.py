@@ -183,6 +183,8 @@ def log(
 
         if audit + markdown + (verify or head is not None) > 1:
             raise typer.BadParameter("--audit, --markdown and --verify each show something else; give one of them")
+        if markdown and as_json:
+            raise typer.BadParameter("--markdown and --json are two forms of the record; give one of them")
         if verify or head is not None:
             return verify_record(config, run, head=head, as_json=as_json)
         if markdown or (as_json and not audit):
@@ -287,8 +289,9 @@ def import_state(
 def explain(  # noqa: PLR0917 - the options of a command
     context: typer.Context,
     run: Annotated[str, typer.Argument(metavar="RUN")],
+    only: Annotated[str | None, typer.Argument(metavar="[CHECK]", help="Only this check.")] = None,
     config: Config = None,
-    check: Annotated[str | None, typer.Option("--check", metavar="ID", help="Only this check.")] = None,
+    check: Annotated[str | None, typer.Option("--check", metavar="ID", help="The same.")] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="TIME", help="A past minute; by default now.")] = None,
     as_json: Json = False,  # noqa: FBT002 - a flag
 ) -> None:
@@ -297,7 +300,9 @@ def explain(  # noqa: PLR0917 - the options of a command
     def call() -> None:
         from bot.commands.explain import explain as explain_run
 
-        explain_run(config, run, check=check, at=at, as_json=as_json)
+        if only is not None and check is not None and only != check:
+            raise typer.BadParameter(f"{only} and --check {check} are two checks; give one of them")
+        explain_run(config, run, check=only or check, at=at, as_json=as_json)
 
     _end(context, call)
 
@@ -411,13 +416,17 @@ def trial_compare(
 
 
 @app.command()
-def checks(context: typer.Context, as_json: Json = False) -> None:  # noqa: FBT002 - a flag
+def checks(
+    context: typer.Context,
+    check: Annotated[str | None, typer.Argument(metavar="[CHECK]", help="One check; all when not given.")] = None,
+    as_json: Json = False,  # noqa: FBT002 - a flag
+) -> None:
     """List what Hero checks, with every threshold."""
 
     def call() -> None:
         from bot.commands.checks import show_checks
 
-        show_checks(as_json=as_json)
+        show_checks(check, as_json=as_json)
 
     _end(context, call)
 

@@ -10,6 +10,7 @@ from bot.model.update import UpdateKind
 from bot.model.verdict import Severity
 from handlers import tellings
 from handlers.context import Context
+from handlers.plans import deed_of
 
 
 def decide_found(record: Record, errand: Errand, found: Found, context: Context, at: datetime) -> Decision:
@@ -33,7 +34,7 @@ def decide_found(record: Record, errand: Errand, found: Found, context: Context,
 
 def _why_not_asked(record: Record, found: Planned) -> str:
     if (action := record.active_action) is not None:
-        return f"a {action.plan.kind} of this run is under way"
+        return f"a {deed_of(action.plan, record, action)} of this run is under way"
     same = (r for r in record.requests if r.state == "open" and r.plan.kind == found.plan.kind)
     waiting = next(same, None)
     return f"{waiting.name} asks for a {found.plan.kind} already and waits for {waiting.dri}" if waiting else ""

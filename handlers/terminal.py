@@ -62,7 +62,7 @@ def which_run(text: str, named: Request | None, waiting: tuple[Request, ...], he
 def _how(waiting: tuple[Request, ...]) -> str:
     asked = ", ".join(f"{r.name} ({r.run_id})" for r in waiting)
     if not asked:
-        return "`/hero help` lists the commands."
+        return "Nothing waits for an answer yet; `/hero help` lists the commands."
     name = waiting[0].name
     return (
         f"waiting: {asked}. Decide with `approve {name}` or `deny {name} because …`; `/hero help` lists the commands."

@@ -5,10 +5,12 @@ from datetime import timedelta
 from typing import Any
 
 from bot.commands.printing import say_json, say_table
+from bot.errors import ConfigurationError
 from bot.model.durations import write_duration
 from bot.model.verdict import Severity
 from checks import CHECKS
 from checks.check import Check
+from checks.named import no_such_check
 from checks.preflight import ITEMS
 from checks.preflight.item import Item
 
@@ -16,13 +18,21 @@ _PAGE = "docs/checks.md"
 _LAUNCH_PAGE = "docs/launching.md"
 
 
-def show_checks(*, as_json: bool) -> None:
-    """List all checks."""
+def show_checks(only: str | None = None, *, as_json: bool) -> None:
+    """List all checks, or one.
+
+    Raises:
+        ConfigurationError: there is no such check.
+    """
+    if only is not None and (missing := no_such_check(only)):
+        raise ConfigurationError((missing,))
+    checks = [check for check in CHECKS if only in {None, check.id}]
+    items = [item for item in ITEMS if only in {None, item.id}]
     if as_json:
-        say_json([*(check_row(check) for check in CHECKS), *(item_row(item) for item in ITEMS)])
+        say_json([*(check_row(check) for check in checks), *(item_row(item) for item in items)])
         return
-    rows = [(check.id, str(check.severity), check.title, _say_thresholds(check)) for check in CHECKS]
-    rows += [(item.id, "at launch", item.title, "") for item in ITEMS]
+    rows = [(check.id, str(check.severity), check.title, _say_thresholds(check)) for check in checks]
+    rows += [(item.id, "at launch", item.title, "") for item in items]
     say_table(("CHECK", "SEVERITY", "WHAT", "THRESHOLDS"), rows)
 
 

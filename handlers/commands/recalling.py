@@ -11,9 +11,11 @@ from bot.render.chart import spark_lines
 from bot.render.record import say_entry
 from bot.render.words import say_time
 from checks import CHECKS
+from checks.named import no_such_check
+from checks.preflight import ITEMS
 from handlers.catchup import Absence, catch_up
 from handlers.charts import chart_of
-from handlers.commands.question import Answered, Question, find_run, say
+from handlers.commands.question import Answered, Question, find_only_run, find_run, refuse_words, say
 from handlers.context import Context
 
 _SHOWN = 15
@@ -55,7 +57,8 @@ def _length(word: str) -> timedelta | None:
 
 def log(question: Question, words: tuple[str, ...]) -> Answered:
     """Show the newest entries of a run's record."""
-    record = find_run(question, words)
+    usage = "log [RUN] shows the newest of it; options as --verify or --markdown are for `hero log` in a shell"
+    record = find_only_run(question, words, usage)
     if isinstance(record, Answered):
         return record
     entries = question.past.entries.get(record.run_id, ())[-_SHOWN:]
@@ -68,7 +71,7 @@ def audit(question: Question, words: tuple[str, ...]) -> Answered:
     """Show the newest attempts at a decision, of all runs or of one, those that were refused too."""
     wanted: RunId | None = None
     if words or question.here:
-        record = find_run(question, words)
+        record = find_only_run(question, words, "audit [RUN] takes a run's name and nothing else")
         if isinstance(record, Answered):
             return record
         wanted = record.run_id
@@ -95,6 +98,13 @@ def say_attempt(entry: AuditEntry, timezone: str) -> str:
 
 def checks(question: Question, words: tuple[str, ...]) -> Answered:
     """List what is checked, or say one check's thresholds."""
+    if refused := refuse_words(question, words[1:], "checks [CHECK] takes the name of one check and nothing else"):
+        return refused
+    if words and (missing := no_such_check(words[0])):
+        return say(question, missing)
+    item = next((each for each in ITEMS if words and each.id == words[0]), None)
+    if item is not None:
+        return say(question, f"{item.id} (at launch): {item.title}", next_=f"from: {item.source}")
     chosen = next((each for each in CHECKS if words and each.id == words[0]), None)
     if chosen is not None:
         limits = tuple(f"{name} = {value}" for name, value in chosen.thresholds.model_dump(mode="json").items())
@@ -131,7 +141,7 @@ def milestone(question: Question, words: tuple[str, ...]) -> Answered:
 
 def plot(question: Question, words: tuple[str, ...]) -> Answered:
     """Show loss and throughput with what is wrong marked: as a picture where one can be attached."""
-    record = find_run(question, words)
+    record = find_only_run(question, words, "plot [RUN] takes a run's name and nothing else")
     if isinstance(record, Answered):
         return record
     chart = chart_of(record)

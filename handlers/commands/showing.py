@@ -6,6 +6,7 @@ from bot.model.durations import say_duration
 from bot.model.incident import Acknowledged
 from bot.model.record import Record
 from bot.render.words import STATE_WORDS, say_state, say_time, standing_facts
+from checks.named import no_such_check
 from handlers.commands.question import Answered, Question, find_run, say
 from handlers.context import Context, standing_of
 from handlers.explained import explain_lines
@@ -97,6 +98,8 @@ def explain(question: Question, words: tuple[str, ...]) -> Answered:
     record = find_run(question, tuple(word for word in words if word not in checks))
     if isinstance(record, Answered):
         return record
+    if missing := next(filter(None, map(no_such_check, checks)), None):
+        return say(question, missing)
     wanted = tuple(change for change in record.verdicts.values() if not checks or change.check in checks)
     lines = explain_lines(wanted, question.at, question.timezone)
     return say(question, f"{record.run_id}: what each check saw and concluded", lines)

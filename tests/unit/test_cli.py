@@ -6,8 +6,9 @@ from typing import Any, cast
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
-from bot.cli import _end
+from bot.cli import _end, app
 from bot.errors import ConfigurationError, RefusedError, StoreError
 
 
@@ -55,3 +56,14 @@ def test_a_result_is_the_exit_code_and_none_is_success() -> None:
 def test_an_error_of_our_own_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
         _end(cast("typer.Context", SimpleNamespace(obj=False)), raising(ZeroDivisionError()))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["log", "toy", "--markdown", "--json"], ["explain", "toy", "loss.spike", "--check", "job.state"]],
+)
+def test_options_that_contradict_each_other_are_wrong_usage(arguments: list[str]) -> None:
+    ended = CliRunner().invoke(app, arguments)
+
+    assert ended.exit_code == 2
+    assert "give one of them" in ended.output

@@ -6,13 +6,14 @@ import math
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import closing
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from bot.clock import SystemClock
+from bot.commands.checks import show_checks
 from bot.commands.explain import explain, parse_moment
 from bot.commands.init import init
 from bot.commands.log import show_log
@@ -210,4 +211,32 @@ async def test_any_past_minute_can_be_explained(
 @pytest.mark.parametrize("text", ["yesterday", "25:00", ""])
 def test_a_time_that_is_none_is_a_usage_error(text: str) -> None:
     with pytest.raises(ConfigurationError, match="is no time; write it as"):
-        parse_moment(text, "UTC")
+        parse_moment(text, "UTC", START)
+
+
+@pytest.mark.parametrize(
+    ("text", "until"),
+    [
+        ("2026-11-29T22:21", "2026-11-29T22:21:59.999999+00:00"),
+        ("2026-11-29 22:21Z", "2026-11-29T22:21:59.999999+00:00"),
+        ("2026-11-29T22:21+01:00", "2026-11-29T21:21:59.999999+00:00"),
+        ("2026-11-29T22:21:30", "2026-11-29T22:21:30+00:00"),
+        ("22:21", "2026-11-28T22:21:59.999999+00:00"),
+        ("02:21", "2026-11-29T02:21:59.999999+00:00"),
+    ],
+)
+def test_a_minute_is_meant_to_its_end_and_without_a_date_it_is_the_last_one(text: str, until: str) -> None:
+    now = datetime(2026, 11, 29, 3, 0, tzinfo=UTC)
+
+    assert parse_moment(text, "UTC", now).isoformat() == until
+
+
+def test_a_check_that_there_is_not_is_a_usage_error_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(ConfigurationError, match=r'There is no check progress\.staled; did you mean "progress\.stalled"'):
+        show_checks("progress.staled", as_json=False)
+    with pytest.raises(ConfigurationError, match="There is no check nosuch; `checks` lists those there are"):
+        explain(None, RUN, check="nosuch", at=None, as_json=False)
+
+    show_checks("progress.stalled", as_json=True)
+
+    assert [row["id"] for row in json.loads(capsys.readouterr().out)] == ["progress.stalled"]

@@ -174,3 +174,17 @@ def test_only_what_shows_the_past_has_it_read() -> None:
 
 def test_a_status_says_when_it_was_true_and_until_when() -> None:
     assert "true at 2026-11-29 04:00 UTC; ask again after 2026-11-29 04:30 UTC" in text_of(ask("status"))
+
+
+@pytest.mark.parametrize("text", ["log {} --verify", "audit {} --all", "plot {} --out x.png", "checks loss.spike now"])
+def test_words_that_a_command_of_the_past_does_not_take_are_refused(text: str) -> None:
+    said = text_of(ask(text.format(RUN)))
+
+    assert "was not understood; nothing was done" in said
+
+
+def test_a_check_that_there_is_not_is_not_answered_with_all_of_them() -> None:
+    assert text_of(ask("checks loss.spik")) == 'There is no check loss.spik; did you mean "loss.spike"?\n'
+    assert "There is no check loss.spik" in text_of(ask(f"explain {RUN} loss.spik"))
+    assert text_of(ask("checks launch.code")).startswith("launch.code (at launch): ")
+    assert "checks" in text_of(ask("checks"))

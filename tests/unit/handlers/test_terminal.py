@@ -93,3 +93,10 @@ def test_a_reply_to_a_request_that_is_sent_but_not_noted_yet_waits() -> None:
     assert not awaits_its_request(record(request(7)), said("approve R7"))
     assert not awaits_its_request(unnoted, said("good morning"))
     assert not awaits_its_request(unnoted, said("approve R9"))
+
+
+@pytest.mark.parametrize("line", ["approve", "aprove R1", "hello?"])
+def test_a_line_before_anything_is_asked_is_told_that_nothing_waits(line: str) -> None:
+    answer = which_run(line, None, (), None)
+
+    assert answer == NotMeant(answer="Nothing waits for an answer yet; `/hero help` lists the commands.")
