@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -47,6 +48,27 @@ def in_order(text: str, *words: str) -> None:
         place = found
 
 
+def kinds_of_lines(text: str) -> set[str]:
+    """Return what each message and each of its lines begins with, up to the first word that is another each time."""
+    lines = (re.sub(r"(?<=demo at )step \S+: ", "", line.strip()) for line in text.splitlines())
+    told = (
+        line
+        for line in lines
+        if line.startswith(("🚨", "\N{INFORMATION SOURCE}", "·", "│ ", "→", "> ")) and not line.endswith("│")
+    )
+    return {re.split(r"\d|/|█|: ", line, maxsplit=1)[0].strip() for line in told}
+
+
+def transcript() -> str:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    return readme[readme.index("This is what `uv run hero demo") : readme.index("The message that begins with `R1:`")]
+
+
+def first_message() -> str:
+    text = transcript()
+    return text[text.index("\N{INFORMATION SOURCE}") : text.index("🚨")]
+
+
 @pytest.mark.timeout(LIMIT_S + 30)
 def test_the_demo_shows_failure_request_approval_relaunch_from_the_checkpoint_and_completion(tmp_path: Path) -> None:
     ended = play(tmp_path, "--auto")
@@ -64,6 +86,12 @@ def test_the_demo_shows_failure_request_approval_relaunch_from_the_checkpoint_an
     )
     assert launches(tmp_path) == ["demo-0", "demo-1"]
     assert "Traceback" not in ended.stdout + ended.stderr
+    shown, printed = kinds_of_lines(transcript()), kinds_of_lines(ended.stdout)
+    if "Hero watches this run" not in ended.stdout:
+        # On a machine that is slow to begin, the failure is what is seen first.
+        shown = kinds_of_lines(transcript().replace(first_message(), ""))
+    assert len(shown) > 30
+    assert shown == printed, "the README's transcript is not what is printed any more: paste it anew"
 
 
 @pytest.mark.timeout(LIMIT_S + 30)
