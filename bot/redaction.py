@@ -159,12 +159,20 @@ class RedactingProcessor:
         return scrubbed
 
 
+def shows_secret(text: str) -> bool:
+    """Whether a text holds something that looks like a secret, such as an address with a password in it."""
+    return _BY_LOOK.text(text) != text
+
+
 def redact_or_withhold(redactor: Redactor, text: str) -> str:
     """Return the scrubbed text, or ``WITHHELD`` when the scan fails for any reason."""
     try:
         return redactor.text(text)
     except Exception:  # noqa: BLE001 -- a post is withheld rather than sent unscanned (OCA/oca-github-bot#163)
         return WITHHELD
+
+
+_BY_LOOK = Redactor()
 
 
 def _spellings(secret: str) -> Iterator[str]:

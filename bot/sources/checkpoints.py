@@ -20,6 +20,7 @@ from bot.model.contract import Contract
 from bot.model.reading import Known, Reading
 from bot.model.snapshot import Checkpoint
 from bot.model.value import Value
+from bot.sources.credentials import demand_none
 from bot.sources.gaps import refused_by_store, unknown_of
 from bot.threads import BoundedThreads
 
@@ -91,6 +92,7 @@ class CheckpointReader:
         return tuple(sorted(found, key=lambda each: (each.step, each.path)))
 
     def _read_root(self, root: str) -> list[Checkpoint]:
+        demand_none(SERVICE, root)
         try:
             store = _Store(root, self._options)
             listing = store.list(store.root) or []

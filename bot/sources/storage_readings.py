@@ -18,8 +18,10 @@ from bot.model.contract import Contract
 from bot.model.preflight import Location
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import Checkpoint, newest_complete
+from bot.redaction import shows_secret
 from bot.sources.buckets import Bucket, store_at
 from bot.sources.checkpoints import absolute
+from bot.sources.credentials import demand_none
 from bot.sources.gaps import is_forbidden, refused_by_store, refused_by_system, unknown_of
 from bot.sources.ports import CheckpointSource
 from bot.sources.storage import SERVICE, directory_at
@@ -91,10 +93,13 @@ class StorageReader:
         """Return what is known of each address, by the contract's field.
 
         Left out is what cannot be seen from here: addresses that are no object store's, and paths of other machines.
+        ``initialize_from`` is among them where it may be a path: a model of a hub is written like one.
         """
-        fields = {field: absolute(address, contract.checkout) for field, address in addresses_of(contract)}
+        start = () if contract.initialize_from is None else (("initialize_from", contract.initialize_from),)
+        named = (*addresses_of(contract), *(each for each in start if not is_remote(each[1])))
+        fields = {field: absolute(address, contract.checkout) for field, address in named}
         seen = {field: each for field, each in fields.items() if is_in_store(each) or not is_remote(each)}
-        names = sorted({_bucket_of(each) for each in seen.values() if is_in_store(each)})
+        names = sorted({_bucket_of(each) for each in seen.values() if is_in_store(each) and not shows_secret(each)})
         told = await asyncio.gather(*(self._ask(partial(self._bucket, name)) for name in names))
         buckets = dict(zip(names, told, strict=True))
         found = await asyncio.gather(*(self._location(each, buckets) for each in seen.values()))
@@ -106,6 +111,10 @@ class StorageReader:
         }
 
     async def _location(self, address: str, buckets: dict[str, Reading[Bucket]]) -> Reading[Location]:
+        try:
+            demand_none(SERVICE, address)
+        except RefusedError as error:
+            return unknown_of(error, self._clock.now())
         if not is_in_store(address):
             return await self._ask(lambda: _on_disk(address))
         bucket = buckets[_bucket_of(address)]

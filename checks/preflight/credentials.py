@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from bot.model.preflight import PreflightFinding, Preparation, Weight
 from bot.model.value import CheckId
-from bot.redaction import Redactor
+from bot.redaction import Redactor, shows_secret
 from checks.preflight.item import Item, Told
 
 _REDACTOR = Redactor()
@@ -32,7 +32,7 @@ def _findings(prepared: Preparation) -> Iterator[PreflightFinding]:
     named += [(f"checkpoint_roots[{n}]", each) for n, each in enumerate(contract.checkpoint_roots)]
     named += [(f"datasets.{n}", each) for n, each in enumerate(contract.datasets)]
     for field, address in named:
-        if address is not None and _REDACTOR.text(address) != address:
+        if address is not None and shows_secret(address):
             message = f"{field} holds credentials (not shown here): it is printed, recorded and told as it stands"
             fix = f"take them out of {field} in {file}; storage is reached with the machine's own credentials"
             yield CREDENTIALS.finding(Weight.BLOCKS, message, fix)

@@ -66,7 +66,7 @@ def _said(prepared: Preparation) -> str:
 
 def _no_step(prepared: Preparation, address: str) -> PreflightFinding:
     contract = prepared.contract
-    if not address.startswith(("/", ".")) and (address.startswith("hf://") or _HUB.fullmatch(address)):
+    if _is_of_hub(prepared, address):
         message = f"{_said(prepared)} is a model of a hub: no step and no metadata.json of it can be verified"
         fix = "name a trainer's own checkpoint, …/step-N, or have the DRI accept that it starts from this one"
         return START.finding(Weight.ASKS, message, fix)
@@ -76,6 +76,22 @@ def _no_step(prepared: Preparation, address: str) -> PreflightFinding:
     what = "an export, which holds no state of the optimizer" if _EXPORT.search(address) else "no step-N"
     message = f"{_said(prepared)} names no numeric step: its last part, {last_part(shown(address))}, is {what}{hint}"
     return START.finding(Weight.BLOCKS, message, f"write the one checkpoint, …/step-N, into {toml_of(contract)}")
+
+
+def _is_of_hub(prepared: Preparation, address: str) -> bool:
+    """Whether it names a model of a hub; a path below the checkout that is there, or may be, is none."""
+    if address.startswith("hf://"):
+        return True
+    if address.startswith(("/", ".")) or not _HUB.fullmatch(address):
+        return False
+    holds_steps = isinstance(prepared.start, Known) and bool(prepared.start.value)
+    match prepared.locations.get(_FIELD):
+        case Known(value=there):
+            return not there.exists and not holds_steps
+        case Unknown():
+            return False
+        case None:
+            return not holds_steps
 
 
 def _itself(prepared: Preparation) -> Checkpoint | None:

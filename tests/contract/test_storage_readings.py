@@ -1,6 +1,7 @@
 """What the launch checklist reads of real directories and of object stores: what is there, where, and how long."""
 
 import json
+import socket
 import threading
 from collections.abc import Iterator
 from datetime import timedelta
@@ -9,12 +10,15 @@ from typing import Any
 
 import pytest
 
+from bot.errors import RefusedError
 from bot.model.contract import Contract
 from bot.model.preflight import Location, Weight
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import Checkpoint
 from bot.sources.buckets import amazon_rules, google_rules
 from bot.sources.checkpoints import CheckpointReader
+from bot.sources.config.files import read_file
+from bot.sources.storage import directory_at
 from bot.sources.storage_readings import StorageReader
 from checks.preflight.start import START
 from tests.fakes.clock import FakeClock
@@ -335,3 +339,51 @@ def test_amazons_rules_count_when_they_delete_everything_by_age(
     rule: dict[str, Any], expected: list[tuple[str, int]]
 ) -> None:
     assert [(each.prefix, each.days) for each in amazon_rules({"Rules": [rule]})] == expected
+
+
+async def test_a_directory_below_the_checkout_is_no_model_of_a_hub(tmp_path: Path) -> None:
+    save(tmp_path / "src" / "checkpoints", "step-9", step=9)
+    (tmp_path / "src" / "weights").mkdir()
+    (tmp_path / "src" / "weights" / "model.bin").write_bytes(b"w")
+
+    async def judged(address: str) -> list[Weight]:
+        promised = on_disk(tmp_path, initialize_from=address, command="train")
+        start, locations = await reader().start(promised), await reader().locations(promised)
+        return weights(START, preparation(promised, start=start, locations=locations))
+
+    assert await judged("src/checkpoints") == [Weight.BLOCKS]
+    assert await judged("src/weights") == [Weight.BLOCKS]
+    assert await judged("meta-llama/Llama-3.1-8B") == [Weight.ASKS]
+
+
+async def test_nothing_is_read_at_an_address_that_holds_credentials(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(0)
+        host = f"bob:hunter2secret@127.0.0.1:{server.getsockname()[1]}"
+        promised = on_disk(
+            tmp_path,
+            output_root=f"http://{host}/out",
+            initialize_from=f"http://{host}/older/step-9",
+            datasets=(f"s3://{host}/data",),
+        )
+        read = [
+            await CheckpointReader(FakeClock()).checkpoints(promised),
+            await reader().start(promised),
+            *(await reader().locations(promised)).values(),
+        ]
+        with pytest.raises(BlockingIOError):
+            server.accept()
+
+    assert [type(each) for each in read] == [Unknown, Unknown, Unknown]
+    for each in read:
+        assert isinstance(each, Unknown)
+        assert "holds credentials" in each.detail
+        assert "hunter2" not in each.detail
+
+
+@pytest.mark.parametrize("address", ["http://bob:hunter2secret@127.0.0.1:9/out", "s3://a:hunter2secret@bucket/x"])
+def test_no_file_and_no_directory_is_looked_at_behind_credentials(address: str) -> None:
+    with pytest.raises(RefusedError, match="holds credentials"):
+        directory_at(address)
+    with pytest.raises(RefusedError, match="holds credentials"):
+        read_file(f"{address}/config.yaml", {})

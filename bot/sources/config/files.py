@@ -11,6 +11,7 @@ from bot.errors import ServiceError, UnrecognisedError
 from bot.model.value import Value
 from bot.regular_files import open_regular
 from bot.sources.config.parse import SERVICE
+from bot.sources.credentials import demand_none
 from bot.sources.gaps import refused_by_store, refused_by_system
 from bot.sources.metric_rows import parse_moment
 
@@ -36,8 +37,9 @@ def read_file(address: str, options: dict[str, dict[str, Any]]) -> ReadFile | No
         options: for fsspec, by protocol.
 
     Raises:
-        ServiceError: it may not be read, is no file, or is larger than ``FILE_BYTES``.
+        ServiceError: it may not be read, is no file, is too large, or its address holds credentials.
     """
+    demand_none(SERVICE, address)
     scheme, _, path = address.partition("://") if "://" in address else ("file", "", address)
     if scheme in {"file", "local"}:
         return _local(Path(path))
