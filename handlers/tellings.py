@@ -341,11 +341,15 @@ def request_closed(context: Context, record: Record, request: Request, at: datet
     )
 
 
+_WHERE = {"slack": "in Slack", "discord": "in Discord", "github": "on GitHub", "console": "at the terminal"}
+
+
 def say_outcome(request: Request, timezone: str) -> str:
-    """``approved by alice at 2026-11-29 03:00 UTC``."""
+    """``approved by alice in Slack at 2026-11-29 03:00 UTC``: the other channels show where it was decided."""
     words = _ENDINGS[request.state]
     if request.decided_by:
-        words += f" by {request.decided_by}"
+        where = _WHERE.get(request.decided_via.partition(":")[0], "")
+        words += f" by {request.decided_by} {where}".rstrip()
     if request.decided_at:
         words += f" at {say_time(request.decided_at, timezone)}"
     return f"{words} ({request.note})" if request.note else words

@@ -72,6 +72,7 @@ _HARMLESS = re.compile(
 # What quotes, code, comments and lists put around a line.
 _MARKS = " \t>`~*_|<!-\"'\u2022"
 _DECISION = re.compile(r"(?:approve|deny)(?:\s+r[0-9]+)?(?:\s+because\b.*)?[.!]?")
+_ANYONE = re.compile(r"<@!?\w+(?:\|[^<>]*)?>[:,]?|@[\w.\-]+(?:\[bot\])?[:,]?")
 _APPROVING = re.compile(r"approv")
 _NAMED = re.compile(r"\br([0-9]+)\b")
 
@@ -119,7 +120,7 @@ def find_hidden_decision(text: str) -> str | None:
     It never counts; it is only ever noted, and answered to whoever may have meant it.
     """
     sound = text.encode("utf-8", "replace").decode("utf-8")
-    found = (line for line in sound.splitlines() if _DECISION.fullmatch(_folded(line).strip(_MARKS)))
+    found = (line for line in sound.splitlines() if _DECISION.fullmatch(_folded(_ANYONE.sub(" ", line)).strip(_MARKS)))
     return next((line.strip()[:_LINE_LIMIT] for line in found), None)
 
 

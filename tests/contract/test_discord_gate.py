@@ -13,6 +13,7 @@ from bot.channels.discord.channel import DiscordChannel
 from bot.model.event import Pressed, Said, Unsaid
 from bot.model.person import Person
 from bot.model.record import Decision
+from handlers.attempts import decide_elsewhere
 from handlers.reply import decide_pressed, decide_said, decide_unsaid
 from tests.fakes.discord_desk import DANA, GUEST, ROBOT, STRANGER, Desk, a_desk
 from tests.fakes.discord_world import HOME, ME, Post
@@ -117,18 +118,28 @@ REAL: dict[str, Attempt] = {
 }
 
 
+NEVER_HEARD = {
+    "a message that is gone",
+    "a pin's system message",
+    "a button on a message that is not Hero's",
+    "a button with a made-up id",
+    "a command in another server",
+}
+"""These are nobody's words to Hero, or gone before it could read them."""
+
+
 @pytest.mark.parametrize("name", FORGED)
-async def test_a_forged_yes_is_none(desk: Desk, name: str) -> None:
-    assert await granted(desk, FORGED[name]) == 0
+async def test_a_forged_yes_is_none_and_noted_once(desk: Desk, name: str) -> None:
+    assert await granted(desk, FORGED[name]) == (0, 0 if name in NEVER_HEARD else 1)
 
 
 @pytest.mark.parametrize("name", REAL)
 async def test_a_real_yes_is_exactly_one(desk: Desk, name: str) -> None:
-    assert await granted(desk, REAL[name]) == 1
+    assert await granted(desk, REAL[name]) == (1, 1)
 
 
-async def granted(desk: Desk, attempt: Attempt) -> int:
-    """Let it happen; return how many grants Hero would make of all that reached it."""
+async def granted(desk: Desk, attempt: Attempt) -> tuple[int, int]:
+    """Let it happen; return how many grants Hero would make of all that reached it, and how many tries it notes."""
     async with desk.listening(channel := desk.channel()) as thread:
         await channel.send(desk.asking())
         (asked,) = desk.world.own(thread)
@@ -136,7 +147,7 @@ async def granted(desk: Desk, attempt: Attempt) -> int:
         await desk.discord.says(thread, MOD, WITNESS)
         await desk.until(lambda: WITNESS in desk.inbox.texts())
         decisions = [await decided(desk, channel, thread, event) for event in desk.inbox.events.values()]
-    return sum(len(grants(decision)) for decision in decisions)
+    return sum(len(grants(decision)) for decision in decisions), sum(len(decision.audit) for decision in decisions)
 
 
 async def decided(desk: Desk, channel: DiscordChannel, thread: str, event: object) -> Decision:
@@ -145,7 +156,9 @@ async def decided(desk: Desk, channel: DiscordChannel, thread: str, event: objec
     asked = request(asked_at=at, expires_at=at + timedelta(hours=24))
     before = record(asked, posted=tuple(desk.ledger.messages.values()))
     around = context(people=(Person(name=ADA, discord=DANA),))
-    if not isinstance(event, Said | Pressed | Unsaid) or event.place.key != thread:
+    if isinstance(event, Said | Pressed) and event.place.key != thread:
+        return decide_elsewhere(event, before, asked, at)
+    if not isinstance(event, Said | Pressed | Unsaid):
         return Decision()
     standing = await channel.identify(event.actor)
     match event:

@@ -186,7 +186,8 @@ async def test_two_yeses_at_once_over_two_platforms_are_one_grant_and_the_other_
     assert len(known.actions) == 1
     answers = await desk.answers() + await desk.answers(GITHUB)
     assert len(answers) == 2
-    assert all("R7 was already handled: approved by ada at" in answer for answer in answers)
+    assert all("R7 was already handled: approved by ada" in answer for answer in answers)
+    assert len({" in Slack at " in answer for answer in answers}) == 1
     assert (await desk.store.counts())["inbox_pending"] == 0
 
 

@@ -278,6 +278,7 @@ FORGED = [
     Try("Discord: forwarded", on_discord("> approve R7", is_forwarded=True), "forwarded"),
     Try("Slack: quoted", on_slack("&gt; approve R7"), "not_own_words"),
     Try("Slack: quoted with a mention before", on_slack("<@U0HERO> &gt; approve R7"), "unclear"),
+    Try("GitHub: quoted with a mention", on_github("> @hero-bot approve R7"), "not_own_words"),
     Try("Slack: in code", on_slack("`approve R7`"), "not_own_words"),
     Try("Slack: in a code block", on_slack("```\napprove R7\n```"), "not_own_words"),
     Try("Slack: struck out", on_slack("~approve R7~"), "unclear"),
