@@ -29,6 +29,8 @@ _DEEPEST = 40
 _PAIR = 2
 _NEAR = 40
 """So many arguments before one may say what it is: the program whose flag it stands behind, at most."""
+_USER_FLAGS = frozenset({("-u",), ("--user",), ("--proxy-user",)})
+"""Of curl: NAME:PASSWORD follows."""
 _SCRIPT_FLAGS = frozenset({("-c",), ("-lc",), ("-ec",)})
 
 _BARE_NAME = re.compile(r"[\w.\-]+", re.ASCII)
@@ -97,6 +99,8 @@ class Redactor:
                 scrubbed.append(f"{flag}{MARK}")
             elif before[-1:] in _SCRIPT_FLAGS:
                 scrubbed.append(self.text(word))
+            elif before[-1:] in _USER_FLAGS:
+                scrubbed.append(self.text(f"{before[-1]} {word}").removeprefix(f"{before[-1]} "))
             elif equals and held and _BARE_NAME.fullmatch(name) and names_secret(name) and not is_plain(held):
                 scrubbed.append(f"{self.text(name)}={MARK}")
             else:

@@ -15,7 +15,7 @@ VARIABLE_FLAGS = frozenset({"-e", "--env", "--env-var", "--env-vars", "--environ
 
 _NAME = re.compile(
     r"(?<![\w.\-])(?P<name>[\w.\-]++)(?:"
-    r"(?P<close>\\*+[\"'`]?)[ \t]*+(?P<assign>:=|=>|==?|:(?!:|//))[ \t]*+"
+    r"(?P<close>\\*+(?:[\"'`]\]?)?)[ \t]*+(?P<assign>:=|=>|==?|:(?!:|//))[ \t]*+"
     r"|(?P<listed>\\*+[\"']\s*+,\s*+(?=\\*[\"']))"
     r"|(?P<spaced>(?:[ \t]|\\\r?\n)++)(?![=:])"
     r")",

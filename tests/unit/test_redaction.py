@@ -60,6 +60,8 @@ HIDDEN = {
     "sent Bearer abcdef0123456789 to x": "sent Bearer [redacted] to x",
     "Cookie: a=s3; d=cr3t\nHost: x": "Cookie: [redacted]\nHost: x",
     "curl -u hero:s3cr3t https://x": "curl -u hero:[redacted] https://x",
+    'os.environ["OPENAI_API_KEY"] = "s3cr3t"': 'os.environ["OPENAI_API_KEY"] = "[redacted]"',
+    "cfg['tracker']['password']='s3cr3t'": "cfg['tracker']['password']='[redacted]'",
     "machine api.wandb.ai login user password s3cr3t": "machine api.wandb.ai login user password [redacted]",
     f"wandb login {HEX}": "wandb login [redacted]",
     "train -p 'correct horse' --seed 7": "train -p '[redacted]' --seed 7",
@@ -172,6 +174,13 @@ def test_very_short_secrets_do_not_tear_words_apart() -> None:
 
 def test_a_redactor_does_not_print_its_secrets() -> None:
     assert SECRET not in repr(Redactor([SECRET]))
+
+
+def test_a_password_behind_a_name_is_scrubbed_in_arguments_too() -> None:
+    scrub = Redactor().argv
+
+    assert scrub(("curl", "-u", "hero:s3cr3t", "https://x")) == ("curl", "-u", "hero:[redacted]", "https://x")
+    assert scrub(("docker", "run", "--user", "1000:1000")) == ("docker", "run", "--user", "1000:1000")
 
 
 def test_arguments_are_scrubbed_one_for_one() -> None:
