@@ -198,6 +198,22 @@ async def test_a_command_that_hangs_is_ended_with_its_children_and_unknown(tmp_p
         await until(partial(_is_gone, int(pid)), 30, f"{pid} ended")
 
 
+async def test_what_a_command_leaves_behind_is_ended(tmp_path: Path) -> None:
+    code = (
+        "import pathlib, subprocess, sys\n"
+        "quiet = subprocess.DEVNULL\n"
+        "argv = [sys.executable, '-c', 'import time; time.sleep(600)']\n"
+        "child = subprocess.Popen(argv, stdout=quiet, stderr=quiet)\n"
+        "pathlib.Path('pid').write_text(str(child.pid))\n"
+        "print(12000)\n"
+    )
+
+    found = await told(promised(tmp_path, **prints(code)))
+
+    assert found == StepCount(steps=12_000, origin="[config] final_step_command", basis=Basis.MEASURED)
+    await until(partial(_is_gone, int((tmp_path / "pid").read_text())), 30, "what was left behind ended")
+
+
 async def test_a_command_is_ended_when_nobody_waits_for_it_any_more(tmp_path: Path) -> None:
     code = "import os, pathlib, time; pathlib.Path('pid').write_text(str(os.getpid())); time.sleep(600)"
     asked = asyncio.ensure_future(reader().steps(promised(tmp_path, **prints(code)), snapshot(jobs=())))

@@ -183,6 +183,7 @@ class BeforeLaunch:
                 environment=environment,
                 directory=Path(contract.checkout),
                 limit_bytes=_OUTPUT_BYTES,
+                leaves_nothing=True,  # it answers a question, over and over; what it began would pile up
             )
         except (OSError, ValueError) as error:
             why = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__

@@ -59,8 +59,11 @@ async def run_program(
     directory: Path | None = None,
     limit_bytes: int = 32 * 2**20,
     pass_fds: Sequence[int] = (),
+    leaves_nothing: bool = False,
 ) -> Finished:
     """Run ``argv`` to its end or to the deadline; nothing of its process group is left alive after a deadline.
+
+    With ``leaves_nothing`` nothing is left alive after an end in time either.
 
     Raises:
         OSError: it could not be started.
@@ -95,6 +98,8 @@ async def run_program(
         if exit_code is None:
             await _end_group(process)
         await asyncio.wait(readers, timeout=_PIPE_GRACE_S)
+        if leaves_nothing:
+            _signal_group(process.pid, signal.SIGKILL)
     finally:
         if process.returncode is None:
             _signal_group(process.pid, signal.SIGKILL)
