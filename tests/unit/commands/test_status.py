@@ -232,7 +232,7 @@ def test_a_minute_is_meant_to_its_end_and_without_a_date_it_is_the_last_one(text
 
 
 def test_a_check_that_there_is_not_is_a_usage_error_with_the_nearest_one(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(ConfigurationError, match=r'There is no check progress\.staled; did you mean "progress\.stalled"'):
+    with pytest.raises(ConfigurationError, match=r"There is no check progress\.staled; did you mean"):
         show_checks("progress.staled", as_json=False)
     with pytest.raises(ConfigurationError, match="There is no check nosuch; `checks` lists those there are"):
         explain(None, RUN, check="nosuch", at=None, as_json=False)
