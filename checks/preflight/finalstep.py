@@ -65,9 +65,11 @@ def _unresolved(prepared: Preparation) -> Iterator[PreflightFinding]:
     if _BAR.search(source):
         weight = house_rule(prepared, Weight.BLOCKS) if is_production else Weight.NOTE
         yield FINAL_STEP.finding(weight, f"{said} is from {source!r}: a progress bar rounds, or shows another end", fix)
-    elif is_production and (not source or contract.basis_of("final_step") is Basis.INFERRED):
-        how = "" if source else ", and final_step_source does not say how it was found"
-        message = f"{said} is not confirmed by anything that is launched{how}"
+    elif is_production and source and contract.basis_of("final_step") is Basis.INFERRED:
+        message = f"{said}, by {source!r}, is not confirmed by anything that is launched"
+        yield FINAL_STEP.finding(Weight.NOTE, message, fix)
+    elif is_production and not source:
+        message = f"{said} is not confirmed by anything that is launched, and final_step_source does not say how"
         yield FINAL_STEP.finding(house_rule(prepared, Weight.ASKS), message, f"{fix}; or say in final_step_source how")
 
 

@@ -71,7 +71,7 @@ FINAL_STEPS: list[tuple[Preparation, list[Weight], str]] = [
     (preparation(ending(None, **TOY)), [NOTE], "nothing that is launched tells one"),
     (preparation(ending()), [ASKS], "final_step_source does not say"),
     (preparation(ending(), is_first=False), [NOTE], "final_step_source does not say"),
-    (preparation(ending(source=SOURCE, **GUESSED)), [ASKS], "(inferred)"),
+    (preparation(ending(source=SOURCE, **GUESSED)), [NOTE], "(inferred), by 'config trainer"),
     (preparation(ending(source="the progress bar")), [BLOCKS], "a progress bar rounds"),
     (preparation(ending(source="tqdm output"), is_first=False), [NOTE], "a progress bar rounds"),
     (preparation(ending(source="the progress bar"), **steps(10_000)), [], ""),
@@ -117,10 +117,46 @@ def test_a_number_of_steps_is_read_however_it_is_written(number: int) -> None:
     assert (found.steps, found.option) == (number, "trainer.num-train-steps")
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("--max-steps=200", ("max-steps", 200)),
+        ("--max_steps 200", ("max_steps", 200)),
+        ("--num-steps 200", ("num-steps", 200)),
+        ("--steps 200", ("steps", 200)),
+        ("--steps=1e4", ("steps", 10_000)),
+        ("--total-steps 200", ("total-steps", 200)),
+        ("--train-steps 200", ("train-steps", 200)),
+        ("train_steps=200", ("train_steps", 200)),
+        ("trainer.max_steps=200", ("trainer.max_steps", 200)),
+        ("--max-steps 100 --max-steps 200", ("max-steps", 200)),
+        ("--max-steps 200 --train-steps=200", ("max-steps", 200)),
+        ("--num_train_steps 300 --steps 200", ("num_train_steps", 300)),
+        # What is another thing's, contradicts itself or says no number tells nothing.
+        ("--max-steps 200 --num-steps 8", None),
+        ("--max-steps -1", None),
+        ("--eval.steps 200", None),
+        ("eval.max_steps=200", None),
+        ("--save-steps 200", None),
+        ("--warmup_steps=200", None),
+        ("--steps-file 200", None),
+        ("--note take steps 200", None),
+        ("--out=/data/steps=200", None),
+    ],
+)
+def test_the_plain_names_of_a_commands_end_are_known(words: str, told: tuple[str, int] | None) -> None:
+    found = asked_steps(["python", "train.py", *words.split()])
+
+    assert (found and (found.option, found.steps)) == told
+    named = asked_steps(["python", "train.py", *words.split()], key="run.end")
+    assert named is None or named.option == "num_train_steps"  # a plain name does not count beside a key of one's own
+
+
 @given(said=st.text(max_size=30))
 def test_no_text_makes_a_number_of_steps_raise(said: str) -> None:
     assert (steps_of(said) or 1) > 0
     asked_steps(["t", "--num_train_steps", said])
+    asked_steps(["t", "--steps", said])
 
 
 # The reference job and drift
