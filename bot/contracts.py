@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from bot.model.contract import Contract
 from bot.model.value import PersonName, RunId, Value
-from bot.model.wording import Wrong, nearest, tables_of, wrongs
+from bot.model.wording import Wrong, nearest, not_bare, tables_of, wrongs
 from bot.regular_files import open_regular, regular_status
 from bot.toml_lines import TomlFile
 
@@ -84,7 +84,7 @@ class Contracts:
         A relative ``checkout`` is taken from the directory that holds the contracts' directory, where ``hero.toml``
         lies as ``hero init`` writes it; for a file elsewhere, from the file's own directory.
         """
-        run_id = RunId(path.stem)
+        run_id = _name_of(path)
         try:
             file = TomlFile(path, self._text(path))
         except FileNotFoundError:
@@ -131,7 +131,7 @@ class Contracts:
         if nuls := tuple(_nuls(table)):
             return nuls
         try:
-            given = {"run_id": path.stem, **table, "checkout": self._checkout(table.get("checkout", "."), path)}
+            given = {"run_id": _name_of(path), **table, "checkout": self._checkout(table.get("checkout", "."), path)}
         except (OSError, RuntimeError, ValueError) as error:
             wrong = Wrong(("checkout",), "checkout", f"is no usable path ({error}); give a directory of this machine")
             return (wrong,)
@@ -139,8 +139,10 @@ class Contracts:
             contract = Contract.model_validate(given)
         except ValidationError as error:
             refused = tuple(map(_about_run_id, wrongs(Contract, error, what="field of a contract", page=_PAGE)))
-            return (*refused, *self._look_through_the_rest(given, refused, path))
-        return self._look_through(contract, path) or contract
+            said = {each.location for each in refused}
+            quoted = tuple(each for each in not_bare((Contract,), table) if each.location not in said)
+            return (*refused, *quoted, *self._look_through_the_rest(given, refused, path))
+        return (*not_bare((Contract,), table), *self._look_through(contract, path)) or contract
 
     def _checkout(self, stated: object, path: Path) -> object:
         if not isinstance(stated, str):
@@ -163,8 +165,10 @@ class Contracts:
 
     def _look_through(self, contract: Contract, path: Path) -> tuple[Wrong, ...]:
         problems: list[Wrong] = []
-        if contract.run_id != path.stem:
-            message = f"{contract.run_id!r} must be the file's name without .toml, {path.stem!r}; leave the key out"
+        if contract.run_id != _name_of(path):
+            message = (
+                f"{contract.run_id!r} must be the file's name without .toml, {_name_of(path)!r}; leave the key out"
+            )
             problems.append(Wrong(("run_id",), "run_id", message))
         roles = (("dri", contract.dri), ("owner", contract.owner), *(("deputies", d) for d in contract.deputies))
         for role, name in roles:
@@ -180,6 +184,11 @@ class Contracts:
         for test in self._tests:
             problems.extend(test(contract))
         return tuple(problems)
+
+
+def _name_of(path: Path) -> RunId:
+    """Return the run's name by its file's; a sample's is that which it will have."""
+    return RunId(path.stem if path.suffix == ".toml" else path.stem.removesuffix(".toml"))
 
 
 type _Stamp = tuple[int, ...]

@@ -15,7 +15,7 @@ from bot.model.reading import Gap
 from bot.model.snapshot import Snapshot, Source
 from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, Judgement, Pass, Patience, Severity, UnknownVerdict, Verdict
-from bot.model.wording import Wrong, nearest, wrongs
+from bot.model.wording import Wrong, nearest, not_bare, wrongs
 
 AT_ONCE = Patience()
 """Opened by the first look that fails, closed by the first that passes."""
@@ -108,14 +108,18 @@ def threshold_problems(checks: tuple[Check[Any, Any], ...], contract: Contract) 
             fix = f'{guess} write the id in quotes, as in [thresholds."progress.stalled"]'
             problems.append(Wrong(place, check_id, f"there is no such check; {fix}"))
             continue
+        own = type(known[CheckId(check_id)].thresholds)
         try:
             thresholds_of(known[CheckId(check_id)], contract)
         except ValidationError as error:
-            own = type(known[CheckId(check_id)].thresholds)
             problems += [
                 each._replace(location=(*place, *each.location))
                 for each in wrongs(own, error, what=f"threshold of {check_id}", page="docs/checks.md")
             ]
+        said = {each.location for each in problems}
+        problems += [
+            each for each in not_bare((own,), contract.thresholds[check_id], place) if each.location not in said
+        ]
     return tuple(problems)
 
 

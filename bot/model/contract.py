@@ -231,7 +231,7 @@ class ConfigContract(Part):
     @field_validator("final_step_command", mode="before")
     @classmethod
     def _is_argv(cls, raw: object) -> object:
-        return split_line(raw) if isinstance(raw, str) else raw
+        return _as_argv(raw)
 
     @field_validator("preserve")
     @classmethod
@@ -366,7 +366,7 @@ class Contract(Part):
     @field_validator("command", mode="before")
     @classmethod
     def _split_line(cls, raw: object) -> object:
-        return split_line(raw) if isinstance(raw, str) else raw
+        return _as_argv(raw)
 
     @model_validator(mode="before")
     @classmethod
@@ -461,6 +461,16 @@ class Contract(Part):
     def config_digest(self) -> str:
         """SHA-256 over everything that shapes what would be launched."""
         return hashlib.sha256(json.dumps(self.shape(), sort_keys=True).encode()).hexdigest()
+
+
+def _as_argv(raw: object) -> object:
+    match raw:
+        case str():
+            return split_line(raw)
+        case list() | tuple():
+            return raw
+        case _:
+            raise ValueError('must be a line or a list; write it as "python train.py" or ["python", "train.py"]')
 
 
 def split_line(line: str) -> tuple[str, ...]:

@@ -45,7 +45,7 @@ def wrongs(model: type[BaseModel], error: ValidationError, *, what: str, page: s
     """
     return tuple(
         Wrong(place.location, place.name, message)
-        for each in error.errors(include_input=False, include_url=False)
+        for each in error.errors(include_url=False)
         for place in (_place(model, each),)
         for message in _say(model, each, place, what, page).splitlines()
     )
@@ -149,6 +149,7 @@ _BY_TYPE = {
     **dict.fromkeys(("time_delta_type", "time_delta_parsing"), _DURATION),
     **dict.fromkeys(("too_short", "string_too_short"), "must not be empty; give at least one"),
 }
+_BARE_KINDS = {int: _WHOLE, float: _NUMBER, bool: _BOOL}
 _LIMITS = {
     "greater_than": ("gt", "must be more than"),
     "greater_than_equal": ("ge", "must be at least"),
@@ -165,9 +166,11 @@ def _say(model: type[BaseModel], error: Any, place: _Place, what: str, page: str
         case "extra_forbidden":
             return f"is no {what}; {_instead(model, place)}{page} lists those there are"
         case "literal_error" | "enum":
-            return f"must be {_quoted(context['expected'])}; write it in quotes"
+            how = "choose one of them" if isinstance(error["input"], str) else "write it in quotes"
+            return f"must be {_quoted(context['expected'])}; {how}"
         case "union_tag_invalid":
-            return f"must be {_quoted(context['expected_tags'].replace(', ', ' or '))}; write it in quotes"
+            how = "choose one of them" if isinstance(error["input"].get(place.name), str) else "write it in quotes"
+            return f"must be {_quoted(context['expected_tags'].replace(', ', ' or '))}; {how}"
         case "union_tag_not_found":
             return "is missing; write " + " or ".join(
                 f'{place.name} = "{tag}"' for each in place.around for tag in _tags(each)
@@ -211,6 +214,39 @@ def _instead(model: type[BaseModel], place: _Place) -> str:
 
 def _holds(field: FieldInfo, key: str) -> bool:
     return any(key in table.model_fields for table in tables_of(field.annotation))
+
+
+def not_bare(
+    tables: tuple[type[BaseModel], ...], given: dict[str, Any], above: tuple[str, ...] = ()
+) -> Iterator[Wrong]:
+    """Yield every number and truth value that is in quotes, or is one where the other belongs.
+
+    In TOML they are written bare. Pydantic takes ``"200"`` for 200 where it reads a variable of the environment, and
+    would take it in a file too: there it is a slip, which one day is compared as a text.
+
+    Args:
+        tables: the class of the table; several when the file does not say which.
+        given: the table as the file has it.
+        above: the keys that lead to it.
+    """
+    for key, value in given.items():
+        field = next((each.model_fields[key] for each in tables if key in each.model_fields), None)
+        if field is None:
+            continue
+        if isinstance(value, dict):
+            yield from not_bare(tables_of(field.annotation), value, (*above, key))
+        elif (error := _bare_error(field.annotation, value)) is not None:
+            yield Wrong((*above, key), key, error)
+
+
+def _bare_error(annotation: Any, value: object) -> str | None:
+    kinds = set(members(annotation))
+    if isinstance(value, list):
+        inside = [inner for kind in kinds if typing.get_origin(kind) is tuple for inner in typing.get_args(kind)[:1]]
+        return next(filter(None, (_bare_error(inner, each) for inner in inside for each in value)), None)
+    if not isinstance(value, str | bool) or type(value) in kinds:
+        return None
+    return next((message for kind, message in _BARE_KINDS.items() if kind in kinds), None)
 
 
 def _quoted(expected: str) -> str:

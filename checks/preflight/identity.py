@@ -11,6 +11,8 @@ from checks.preflight.item import Item, Told, stated, unseen
 
 _SHARED = frozenset({"export_root", "traces_root"})
 """Fields that several runs may mean to share, if their owner says so."""
+_NAMED = 3
+"""So many of the runs that have a place are named, those that live first."""
 
 
 def judge(prepared: Preparation) -> Told:
@@ -18,7 +20,7 @@ def judge(prepared: Preparation) -> Told:
     contract = prepared.contract
     values = [stated("run_id", contract.run_id), stated("job_id", prepared.planned_job, Basis.INFERRED)]
     values.append(stated("output_root", contract.output_root, contract.basis_of("output_root")))
-    findings = (*_of_job(prepared), *(each for other in prepared.others for each in _of_other(prepared, other)))
+    findings = (*_of_job(prepared), *_of_others_jobs(prepared), *_of_others_places(prepared))
     return Told(values=tuple(values), findings=findings)
 
 
@@ -48,28 +50,41 @@ def _of_job(prepared: Preparation) -> Iterator[PreflightFinding]:
         )
 
 
-def _of_other(prepared: Preparation, other: OtherRun) -> Iterator[PreflightFinding]:
+def _of_others_jobs(prepared: Preparation) -> Iterator[PreflightFinding]:
+    for other in prepared.others:
+        if prepared.planned_job is not None and prepared.planned_job in other.jobs:
+            yield IDENTITY.finding(
+                Weight.BLOCKS,
+                f"the job {prepared.planned_job} belongs to {other.run_id} ({_lives(other)})",
+                f"name another --job-name, and [orchestrator] job_id, in runs/{prepared.contract.run_id}.toml",
+            )
+
+
+def _of_others_places(prepared: Preparation) -> Iterator[PreflightFinding]:
+    """Yield one finding a place, whoever and however many have it: it is mended at one line."""
     contract = prepared.contract
-    lives = "live" if other.is_live else "past or planned"
-    if prepared.planned_job is not None and prepared.planned_job in other.jobs:
-        yield IDENTITY.finding(
-            Weight.BLOCKS,
-            f"the job {prepared.planned_job} belongs to {other.run_id} ({lives})",
-            f"name another --job-name, and [orchestrator] job_id, in runs/{contract.run_id}.toml",
-        )
     for field, place in _named_places(contract):
-        theirs = next((each for each in sorted(other.places) if overlaps(place, each)), None)
-        if theirs is None:
+        having = [
+            f"{other.run_id} ({_lives(other)}) has {theirs}"
+            for other in sorted(prepared.others, key=lambda each: not each.is_live)
+            if (theirs := next((each for each in sorted(other.places) if overlaps(place, each)), None)) is not None
+        ]
+        if not having:
             continue
         weight = Weight.BLOCKS
         if field in _SHARED:
             weight = Weight.ASKS if prepared.is_first else Weight.NOTE
+        more = f"; and {len(having) - _NAMED} more" if len(having) > _NAMED else ""
+        said = f"{field} = {place} ({contract.basis_of(field)})"
         yield IDENTITY.finding(
             weight,
-            f"{field} = {place} ({contract.basis_of(field)}) is not this run's alone: {other.run_id} ({lives}) has "
-            f"{theirs}",
-            f"give this run a {field} of its own in runs/{contract.run_id}.toml",
+            f"{said} is not this run's alone: {'; '.join(having[:_NAMED])}{more}",
+            f"give this run its own {field} in runs/{contract.run_id}.toml",
         )
+
+
+def _lives(other: OtherRun) -> str:
+    return "live" if other.is_live else "past or planned"
 
 
 def _named_places(contract: Contract) -> Iterator[tuple[str, str]]:

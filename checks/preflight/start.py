@@ -162,7 +162,7 @@ def _of_lineage(prepared: Preparation, address: str) -> Iterator[PreflightFindin
         fix = "leave initialize_from out to resume; for a new run name places of its own"
         yield START.finding(Weight.ASKS, message, fix)
     else:
-        message = f"whose {_said(prepared)} is cannot be told: no run that Hero knows has such a place (inferred)"
+        message = f"{_said(prepared)}: whose it is cannot be told, no run that Hero knows has such a place (inferred)"
         weight = house_rule(prepared, Weight.ASKS) if prepared.rules.prefix else Weight.NOTE
         fix = "add the contract of the run that it is from, or have the DRI accept its lineage"
         yield START.finding(weight, message, fix)

@@ -157,7 +157,22 @@ def test_a_field_of_a_table_may_be_inferred(runs: Path) -> None:
         ('owner = "zoe"\n' + GOOD, "owner: 'zoe' is nobody"),
         ('run_id = "other"\n' + GOOD, "run_id: 'other' must be the file's name without .toml, 'hero-1'"),
         (GOOD.replace("/ada/hero-1", "hero-1"), "write it as /USER/JOB"),
-        (GOOD.replace('"iris"\n', '"slurm"\n'), 'hero-1.toml:7: [orchestrator] kind: must be "iris" or "local"'),
+        (
+            GOOD.replace('"iris"\n', '"slurm"\n'),
+            'hero-1.toml:7: [orchestrator] kind: must be "iris" or "local"; choose one of them',
+        ),
+        (GOOD.replace('"iris"\n', "7\n"), '[orchestrator] kind: must be "iris" or "local"; write it in quotes'),
+        (GOOD.replace("10000", '"10000"'), "final_step: must be a whole number; write it without quotes, e.g. 10000"),
+        ("checkpoint_bytes = true\n" + GOOD, "checkpoint_bytes: must be a whole number; write it without quotes"),
+        ('dirty_approved = "false"\n' + GOOD, "dirty_approved: must be true or false; write it without quotes"),
+        ('params = "8e9"\n' + GOOD, "params: must be a number; write it without quotes, e.g. 0.5"),
+        (GOOD + '[retention]\nresume = "1"\n', "[retention] resume: must be a whole number; write it without quotes"),
+        (GOOD + '[retention]\nmilestones = [1, "2"]\n', "[retention] milestones: must be a whole number"),
+        (GOOD + '[thresholds."job.repeated"]\ncause = "5"\n', "cause: must be a whole number"),
+        (
+            "command = 7\n" + GOOD.replace("command", "#"),
+            'command: must be a line or a list; write it as "python train',
+        ),
         (GOOD.replace('kind = "iris"\n', ""), 'hero-1.toml:6: [orchestrator] kind: is missing; write kind = "iris"'),
         (GOOD.replace('job_id = "/ada/hero-1"\n', ""), "hero-1.toml:6: [orchestrator] job_id: is missing; write it as"),
         (GOOD.partition("[")[0], 'orchestrator: is missing; write a table [orchestrator] with kind = "iris" or'),
@@ -194,6 +209,15 @@ def test_a_field_of_a_table_may_be_inferred(runs: Path) -> None:
 )
 def test_what_is_wrong_is_said_with_the_key_and_the_fix(runs: Path, text: str | bytes, says: str) -> None:
     assert says in problem(runs, text)
+
+
+def test_a_sample_is_read_under_the_name_that_it_will_have(runs: Path) -> None:
+    (runs / "hero-2.toml.sample").write_text(GOOD)
+
+    found = contracts(runs).read(runs / "hero-2.toml.sample")
+
+    assert isinstance(found, Contract), found
+    assert found.run_id == "hero-2"
 
 
 def test_a_secret_in_a_contract_is_in_no_problem(runs: Path) -> None:

@@ -472,3 +472,17 @@ def test_a_value_that_two_items_tell_is_printed_once() -> None:
     found = judge_preparation((IDENTITY, later), preparation())
 
     assert [each.value for each in found.values if each.name == "output_root"] == ["resolved"]
+
+
+def test_a_place_that_many_runs_have_is_one_finding_which_names_the_live_ones_first() -> None:
+    others = tuple(
+        other_run(run_id=f"run-{number}", is_live=number == 5, places=frozenset({"gs://b/shared"}))
+        for number in range(6)
+    )
+    prepared = preparation(launch_contract(output_root="gs://b/shared"), others=others)
+
+    (finding,) = IDENTITY.judge(prepared).findings
+
+    assert "run-5 (live) has gs://b/shared; run-0 (past or planned)" in finding.message
+    assert finding.message.endswith("; and 3 more")
+    assert finding.fix.startswith("give this run its own output_root in ")
