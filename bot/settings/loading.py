@@ -126,7 +126,7 @@ def _with_secret_files(file: TomlFile | None, table: dict[str, Any], base: Path)
 
 
 def _accounts_of_two(settings: Settings, file: TomlFile | None) -> Iterator[str]:
-    """Yield each account that more than one person has: nothing said from it could ever count (``handlers/gate.py``)."""
+    """Yield each account that more than one person has: nothing said from it could ever count (handlers/gate.py)."""
     for key in ("slack", "discord", "github", "github_id", "console"):
         owners: dict[object, list[str]] = {}
         for name, person in settings.people.items():
