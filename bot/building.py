@@ -27,7 +27,7 @@ from bot.dispatcher import Dispatcher
 from bot.errands import Errands
 from bot.errands import Preparer as ErrandPreparer
 from bot.errors import LeaseLostError, StoreError
-from bot.finishing import build_cleanup, build_seal
+from bot.finishing import Unsealable, build_cleanup, build_seal
 from bot.historian import Historian
 from bot.model.action import StepName
 from bot.model.delivery import ChannelName
@@ -207,9 +207,8 @@ def _errands(on: _Ground, dispatcher: Dispatcher) -> Errands:
         ErrandKind.STOP: StopPreparer(on.reader),
         ErrandKind.PLAN: PlanPreparer(on.reader, on.launchers, on.checklist, on.redactor),
         ErrandKind.CLEANUP: on.cleanup,
+        ErrandKind.SEAL: on.seal or Unsealable(),
     }
-    if on.seal is not None:
-        preparers[ErrandKind.SEAL] = on.seal
     return Errands(
         preparers=preparers,
         store=on.store,
@@ -322,6 +321,7 @@ def make_rules(settings: Settings) -> Rules:
         timezone=own.timezone,
         ladders=escalation.ladders if escalation else None,
         mailed=frozenset(settings.email.kinds),
+        can_seal=settings.github.is_set,
     )
 
 

@@ -9,6 +9,8 @@ from bot.channels.github.tags import GitHubTagger
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
 from bot.model.contract import Contract
+from bot.model.errand import CannotYet, Errand, Found
+from bot.model.record import Record
 from bot.redaction import Redactor
 from bot.settings import Settings
 from bot.sources.checkpoints import CheckpointReader
@@ -28,6 +30,21 @@ def build_cleanup(contracts: Contracts, store: Store, clock: Clock) -> CleanUp:
         return tuple(contracts.load(run_id) for run_id in contracts.run_ids())
 
     return CleanUp(checkpoints=CheckpointReader(clock), contracts=every, store=store, clock=clock, deadline=_DELETION)
+
+
+class Unsealable:
+    """Answers ``/hero seal`` where nothing is set up to create its tag (``bot.errands.Preparer``)."""
+
+    async def prepare(self, contract: Contract, record: Record, errand: Errand) -> Found:  # noqa: ARG002 - the port's
+        """Name the settings that are missing."""
+        return CannotYet(
+            reason="the seal is a tag in the repository of the run's source, and [github] in hero.toml is not set up",
+            fix=(
+                "set [github] repository and HERO_GITHUB__TOKEN (or [github] app_id with app_private_key_file), and "
+                "[github] source_repository where the source lies in another one; the token needs `contents: write` "
+                f"there. Then start Hero anew and send `/hero seal {contract.run_id}`"
+            ),
+        )
 
 
 def build_seal(

@@ -214,6 +214,7 @@ def _tell_arrival(context: Context, before: Record, after: Record, at: datetime)
     if after.run.state is not RunState.COMPLETED or before.run.state is RunState.COMPLETED:
         return []
     final = context.contract.ending_at(after.run.progress.final_step).final_step
+    seal = f"; `/hero seal {after.run_id}` looks whether all is there, and asks" if context.rules.can_seal else ""
     return [
         tellings.tell(
             context,
@@ -223,7 +224,7 @@ def _tell_arrival(context: Context, before: Record, after: Record, at: datetime)
             key=f"completed/{after.instance.number if after.instance else 0}",
             headline=f"complete: the job succeeded and the final step {final} was seen",
             evidence=_reached(after),
-            next_=f"verify the final artifacts; `/hero seal {after.run_id}` looks whether all is there, and asks",
+            next_=f"verify the final artifacts{seal}",
         )
     ]
 

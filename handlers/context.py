@@ -30,6 +30,8 @@ class Rules(Value):
     """How people are reached who give no sign; None leaves it at bringing a request up now and then."""
     mailed: frozenset[UpdateKind] = frozenset()
     """The kinds of news that are mailed too."""
+    can_seal: bool = True
+    """Whether the tag that seals a finished run can be created: GitHub is set up."""
 
 
 class Context(Value):

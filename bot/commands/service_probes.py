@@ -71,7 +71,28 @@ async def probe_github(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
         found = tuple(Probe(*finding) for finding in await examine(client))
     finally:
         client.close()
-    return (*found, await _probe_comments(settings, clock))
+    if not all(each.ok for each in found):
+        return (*found, await _probe_comments(settings, clock))
+    return (*found, await _probe_seal(settings, clock), await _probe_comments(settings, clock))
+
+
+async def _probe_seal(settings: Settings, clock: Clock) -> Probe:
+    """Say where finished runs are sealed; whether the token may is only known by doing it, since no question tells."""
+    github, name = settings.github, "github seal"
+    source = github.source_repository or github.repository
+    client = GitHubClient(github.model_copy(update={"repository": source}), clock, pacing=timedelta(seconds=1))
+    try:
+        seen = await client.ask_repository()
+    except ServiceError as error:
+        fix = "set [github] source_repository to the runs' source, and give the token `contents: write` there"
+        return bad(name, f"{source} cannot be read: {error}", fix)
+    finally:
+        client.close()
+    if seen.is_archived:
+        return bad(name, f"{seen.full_name} is archived: no tag can be created", "unarchive it, or name another one")
+    which = "[github] source_repository" if github.source_repository else "[github] repository"
+    needs = "a seal needs `contents: write` there, which is tried only then"
+    return good(name, f"finished runs are sealed with a tag in {seen.full_name} ({which}); {needs}")
 
 
 async def _probe_comments(settings: Settings, clock: Clock) -> Probe:

@@ -1,6 +1,7 @@
 """``hero doctor`` against every service: what is well is said to be, and what is not comes with its fix."""
 
 import asyncio
+import socket
 import sys
 from collections.abc import AsyncIterator, Iterator
 from datetime import timedelta
@@ -16,7 +17,7 @@ from bot.channels.github.records import Delivered, Records
 from bot.clock import SystemClock
 from bot.commands.doctor import diagnose, settings_in_use, show_diagnosis
 from bot.commands.exits import Exit
-from bot.commands.own_probes import probe_checkpoints, probe_database, probe_heartbeat
+from bot.commands.own_probes import probe_checkpoints, probe_database, probe_heartbeat, probe_http
 from bot.commands.probing import Probe, ask_all
 from bot.commands.service_probes import judge_age, probe_finelog, probe_iris
 from bot.model.value import PersonName
@@ -33,6 +34,7 @@ from bot.settings import (
     WandbSettings,
 )
 from bot.store.store import Store
+from bot.tenure import NAME
 from tests.fakes.clock import START
 from tests.fakes.finelog import finelog_server
 from tests.fakes.github import FakeGitHub
@@ -69,7 +71,7 @@ def settings(tmp_path: Path, slack: FakeSlack, github: FakeGitHub) -> Settings:
         '[orchestrator]\nkind = "local"\ndirectory = "jobs"\n'
     )
     return Settings(
-        bot=BotSettings(database=f"sqlite:///{tmp_path}/hero.db", runs=runs),
+        bot=BotSettings(database=f"sqlite:///{tmp_path}/hero.db", runs=runs, http="127.0.0.1:0"),
         slack=SlackSettings(
             bot_token=SecretStr(slack.bot_token),
             app_token=SecretStr(slack.app_token),
@@ -102,6 +104,20 @@ async def test_all_that_is_well_is_said_to_be(settings: Settings) -> None:
         *("slack token", "slack scopes", "slack app token", "slack channel"),
         *("github token", "github repository", "github issues", "checkpoints my-run", "iris", "finelog", "heartbeat"),
     }
+
+
+async def test_where_finished_runs_are_sealed_is_said(settings: Settings) -> None:
+    elsewhere = settings.github.model_copy(update={"source_repository": "hero-org/nowhere"})
+
+    here = by_name(await diagnose(settings, CLOCK))["github seal"]
+    missing = by_name(await diagnose(settings.model_copy(update={"github": elsewhere}), CLOCK))["github seal"]
+
+    assert here.ok
+    assert f"a tag in {settings.github.repository} ([github] repository)" in here.detail
+    assert "contents: write" in here.detail
+    assert not missing.ok
+    assert "hero-org/nowhere cannot be read" in missing.detail
+    assert "source_repository" in missing.fix
 
 
 async def test_how_comments_arrive_and_whether_the_webhook_ever_delivered_is_said(settings: Settings) -> None:
@@ -201,6 +217,24 @@ async def test_the_database_is_probed_in_place_and_never_made_or_upgraded(tmp_pa
     assert (before.ok, made) == (True, False)
     assert (database.ok, backup.ok) == (True, True)
     assert (missing.ok, missing.fix) == (False, "create it, or set [bot] database")
+
+
+async def test_an_address_that_another_program_has_is_told_unless_a_hero_runs_here(settings: Settings) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        own = settings.bot.model_copy(update={"http": address})
+        taken = settings.model_copy(update={"bot": own})
+        (alone,) = await probe_http(taken, CLOCK)
+        store = await Store.open(settings.bot.database, CLOCK, Redactor())
+        await store.acquire_lease(NAME, "elsewhere|1|x|y", timedelta(minutes=5))
+        await store.close()
+        (beside,) = await probe_http(taken, CLOCK)
+    (free,) = await probe_http(taken, CLOCK)
+
+    assert (alone.ok, alone.fix) == (False, "stop what listens there, or set [bot] http to another HOST:PORT")
+    assert f"{address} cannot be had: " in alone.detail
+    assert (beside.ok, beside.detail) == (True, f"{address} is taken, and Hero runs")
+    assert (free.ok, free.detail) == (True, f"{address} is free")
 
 
 async def test_a_root_that_may_not_be_read_is_told_from_one_that_is_empty(tmp_path: Path) -> None:

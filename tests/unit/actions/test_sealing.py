@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bot.actions.sealing import Seal
+from bot.finishing import Unsealable
 from bot.model.action import ActionState, Done, StepOutcome, Uncertain
 from bot.model.contract import Contract
 from bot.model.errand import CannotYet, Errand, ErrandKind, Found, Planned
@@ -226,3 +227,15 @@ async def test_a_hero_killed_at_any_moment_has_made_one_tag(tmp_path: Path) -> N
             where = f"killed at {moment}, {name}"
             assert (await bench.action()).state is ActionState.DONE, where
             assert finished.tags.created == 1, where
+
+
+async def test_without_github_the_settings_that_a_seal_needs_are_named(bench: Bench) -> None:
+    assert isinstance(bench.promised, Contract)
+    errand = Errand(kind=ErrandKind.SEAL, by=ADA, at=bench.clock.now())
+
+    found = await Unsealable().prepare(bench.promised, record(instances=(instance(),)), errand)
+
+    assert isinstance(found, CannotYet)
+    for named in ("[github] repository", "HERO_GITHUB__TOKEN", "app_id", "source_repository", "contents: write"):
+        assert named in found.fix
+    assert "[github]" in found.reason

@@ -50,7 +50,7 @@ from tests.fakes.snapshots import (
     snapshot,
     unknown,
 )
-from tests.unit.handlers.scene import ADA, EVERYWHERE, context, kinds, planner, shape
+from tests.unit.handlers.scene import ADA, EVERYWHERE, RULES, context, kinds, planner, shape
 
 ENDED, STALLED = CheckId("job.ended"), CheckId("progress.stalled")
 SAVED = (checkpoint(100, saved_at=START), checkpoint(200, saved_at=START))
@@ -586,6 +586,22 @@ def test_a_run_at_its_final_step_is_completed_and_told_once() -> None:
     assert kinds(first) == [UpdateKind.COMPLETED]
     assert "newest complete checkpoint: step 10000" in told(first, UpdateKind.COMPLETED).evidence
     assert kinds(second) == []
+
+
+def test_a_seal_is_recommended_only_where_one_can_be_made() -> None:
+    done = snapshot(
+        later(15),
+        jobs=job(JobState.SUCCEEDED, finished_at=later(10)),
+        metrics=[row(9_999, loss=1.0)],
+        checkpoints=(checkpoint(10_000, saved_at=later(9)),),
+    )
+    unsealable = context(rules=RULES.model_copy(update={"can_seal": False}))
+
+    def next_of(surroundings: Context) -> str:
+        return told(check(watched(), done, verdict_of(ENDED, Pass()), around=surroundings), UpdateKind.COMPLETED).next
+
+    assert f"`/hero seal {RUN}`" in next_of(context())
+    assert next_of(unsealable) == "verify the final artifacts"
 
 
 def test_success_without_the_final_step_is_no_completion() -> None:
