@@ -18,11 +18,13 @@ import uvicorn
 from rich.console import Console
 
 from bot.building import Parts, build
+from bot.channels.console import ConsoleChannel
 from bot.clock import SystemClock
 from bot.errors import LeaseLostError, StoreError
 from bot.health import Examination
 from bot.heartbeat import beat
 from bot.logs import configure_logs
+from bot.model.delivery import ChannelName
 from bot.model.durations import say_duration
 from bot.model.reading import Known
 from bot.model.run import RunState
@@ -118,7 +120,7 @@ async def _supervise(
     """Run every loop until told to stop; one that ends by itself takes Hero down, loudly."""
     server = web_server(web_app(examination.health, parts.routes), parts.settings.bot.http)
     async with asyncio.TaskGroup() as group:
-        web = group.create_task(_serve(server, stop), name="web")
+        web = group.create_task(_serve(server, stop, parts), name="web")
         if not await _begin_tenure(parts, stop):
             await _close_web(server, web)
             return
@@ -213,12 +215,19 @@ async def _eternal(name: str, loop: Coroutine[Any, Any, None]) -> None:
     raise RuntimeError(msg)
 
 
-async def _serve(server: uvicorn.Server, stop: asyncio.Event) -> None:
+async def _serve(server: uvicorn.Server, stop: asyncio.Event, parts: Parts) -> None:
     """Serve health and webhooks; an address that can't be bound is said, and Hero works on without."""
     with contextlib.suppress(SystemExit):  # how uvicorn says that it can't bind
         await server.serve()
     if not stop.is_set():
         log.error("http_not_served", address=server.config.host, port=server.config.port, fix="change [bot] http")
+        terminal = parts.channels.get(ChannelName.CONSOLE)
+        if isinstance(terminal, ConsoleChannel):
+            address = parts.settings.bot.http
+            terminal.note(
+                f"Health and webhooks are not served: {address} cannot be had, something listens there. Hero works "
+                "on without; stop the other, or set [bot] http to another HOST:PORT and start Hero anew."
+            )
 
 
 async def _watch_contracts(parts: Parts) -> None:

@@ -83,6 +83,10 @@ class ConsoleChannel:
             self._on_sent(delivery)
         return Sent(message_id=f"{SOURCE}:{self._next_number()}")
 
+    def note(self, line: str) -> None:
+        """Print what concerns whoever sits here and is no news of a run, as a fault of Hero's own."""
+        self._console.print(Text(line, style="yellow"), soft_wrap=True)
+
     async def identify(self, actor: Actor) -> Reading[Standing]:
         """Whoever sits at Hero's own terminal could do anything that Hero can: they count as a member."""
         standing = Standing(is_member=actor.platform is Platform.CONSOLE, is_bot=False)

@@ -12,7 +12,13 @@ from bot.commands.alert_probes import probe_email, probe_pager
 from bot.commands.code_probe import probe_git
 from bot.commands.configuration import load
 from bot.commands.exits import Exit
-from bot.commands.own_probes import probe_checkpoints, probe_contracts, probe_database, probe_heartbeat
+from bot.commands.own_probes import (
+    probe_checkpoints,
+    probe_contracts,
+    probe_database,
+    probe_heartbeat,
+    probe_http,
+)
 from bot.commands.pods_probe import probe_kubernetes
 from bot.commands.printing import say, say_json, say_table
 from bot.commands.probing import Probe, Question, ask_all, bad_problem, good
@@ -58,6 +64,7 @@ async def diagnose(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
     async with httpx.AsyncClient(timeout=_HEARTBEAT_S) as client:
         questions: dict[str, Question] = {
             "database": lambda: probe_database(settings, clock),
+            "http": lambda: probe_http(settings, clock),
             "contracts": lambda: probe_contracts(contracts),
             "people": lambda: probe_people(settings, usable, clock),
             "slack": lambda: probe_slack(settings.slack),

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import shutil
+import socket
 from datetime import timedelta
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from bot.actions.iris_command import prepare_submission
 from bot.actions.ports import Unlaunchable
 from bot.clock import Clock
 from bot.commands.probing import Probe, bad, good
-from bot.commands.sight import open_store
+from bot.commands.sight import Holder, holder_of, open_store
 from bot.contracts import BadContract, Contracts
 from bot.model.contract import Contract, IrisContract
 from bot.model.reading import Gap, Known, Unknown, install_of
@@ -54,6 +55,30 @@ def _probe_backup(path: Path) -> Probe:
     if free < 2 * size:
         return bad(name, f"{free:,} bytes are free beside a database of {size:,}", "free some space on its disk")
     return good(name, f"{path.parent} has room for a copy")
+
+
+async def probe_http(settings: Settings, clock: Clock) -> tuple[Probe, ...]:
+    """See that the address of health and webhooks can be had; by a Hero that runs it is taken, as it should be."""
+    address = settings.bot.http
+    host, _, port = address.rpartition(":")
+    try:
+        family, kind, protocol, _, where = socket.getaddrinfo(host.strip("[]"), int(port), type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as tried:
+            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # as the server does
+            tried.bind(where)
+            tried.listen()
+    except (OSError, OverflowError) as error:
+        if await _is_running(settings, clock):
+            return (good("http", f"{address} is taken, and Hero runs"),)
+        reason = getattr(error, "strerror", None) or error
+        fix = "stop what listens there, or set [bot] http to another HOST:PORT"
+        return (bad("http", f"{address} cannot be had: {reason}", fix),)
+    return (good("http", f"{address} is free"),)
+
+
+async def _is_running(settings: Settings, clock: Clock) -> bool:
+    async with open_store(settings, clock) as store:
+        return store is not None and await holder_of(store, clock.now()) is Holder.HELD
 
 
 async def probe_contracts(contracts: Contracts) -> tuple[Probe, ...]:

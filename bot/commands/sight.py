@@ -86,7 +86,7 @@ async def look(settings: Settings, clock: Clock, named: str | None = None) -> Si
             ]
         )
         at = clock.now()
-        holder = await _holder(store, at) if store else Holder.FREE
+        holder = await holder_of(store, at) if store else Holder.FREE
     return Sight(at=at, runs=runs, holder=holder, has_database=store is not None)
 
 
@@ -100,7 +100,8 @@ def _chosen(known: tuple[RunId, ...], named: str | None, settings: Settings) -> 
     return (RunId(named),)
 
 
-async def _holder(store: Store, at: datetime) -> Holder:
+async def holder_of(store: Store, at: datetime) -> Holder:
+    """Return whether a Hero is at work on this database."""
     lease = await store.current_lease(NAME)
     if lease is None or lease.expires_at <= at or is_dead_here(lease.holder):
         return Holder.FREE

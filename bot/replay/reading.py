@@ -155,6 +155,9 @@ def _csv(
 def _check_header(number: int, names: list[str], columns: Columns, also: Columns) -> None:
     shown = ", ".join(names)[:200]
     step = columns.get(STEP, STEP)
+    if step not in names and len(names) == 1:
+        wanted = f"CSV with a header line, or JSONL, with a column {step!r} and figures beside it"
+        raise BadFileError(f"line {number}: no table of figures; wanted is {wanted} (`hero classify` reads logs)")
     if step not in names:
         raise BadFileError(f"line {number}: no column {step!r} among {shown}; name it with --metric step=COLUMN")
     if len(set(names)) != len(names):

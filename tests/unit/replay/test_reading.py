@@ -82,7 +82,8 @@ def test_timestamps_that_count_from_the_start_keep_their_distances(tmp_path: Pat
         ("", "is empty"),
         ("\n\n", "is empty"),
         ("step,loss\n", "holds no row"),
-        ("iteration,loss\n1,2\n", "line 1: no column 'step'"),
+        ("iteration,loss\n1,2\n", "line 1: no column 'step' among iteration, loss; name it with --metric"),
+        ("Loading checkpoint…\n", "a column 'step' and figures beside it (`hero classify` reads logs)"),
         ("step,colour\n1,2\n", "line 1: none of the columns"),
         ("step,loss,loss\n1,2,3\n", "line 1: a column is named twice"),
         ("step,loss\n1,2\n2\n", "line 3: 1 cells"),
@@ -102,7 +103,7 @@ def test_timestamps_that_count_from_the_start_keep_their_distances(tmp_path: Pat
         ('{"step": 1, "loss": [2]}\n', "line 1: loss is '[2]'"),
         ('{"loss": 2}\n', "line 1: step is missing"),
         ('{"a": ' * 100_000, "line 1: is no JSON"),
-        (b"\x00\xff\xfe\x00" * 50, "line 1: no column 'step'"),
+        (b"\x00\xff\xfe\x00" * 50, "line 1: no table of figures; wanted is CSV with a header line, or JSONL"),
     ],
 )
 def test_what_cannot_be_read_names_its_line(tmp_path: Path, content: str | bytes, says: str) -> None:
