@@ -13,6 +13,7 @@ from typing import Protocol
 
 import structlog
 
+from bot.actions.iris_command import prepare_submission
 from bot.actions.ports import Launcher, Submission, Unlaunchable
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
@@ -150,7 +151,7 @@ class Preparer:
         instance = record.instance if record else None
         launcher = self._launchers.get(contract.orchestrator.kind)
         number = instance.number + 1 if instance else 0
-        submission = launcher.prepare(contract, number=number) if launcher else _no_launcher(contract)
+        submission = launcher.prepare(contract, number=number) if launcher else _no_launcher(contract, number)
         async with asyncio.TaskGroup() as group:
             here = group.create_task(self._problem_of_checkout(contract))
             planned = group.create_task(self._planned(contract, launcher, submission))
@@ -315,9 +316,12 @@ async def _known[T](question: Awaitable[T], clock: Clock) -> Reading[T]:
     return Known(value=await question, at=clock.now())
 
 
-def _no_launcher(contract: Contract) -> Unlaunchable:
+def _no_launcher(contract: Contract, number: int) -> Unlaunchable:
+    """Say that nothing here can launch the run, and what is wrong with its command in any case."""
     kind = contract.orchestrator.kind
-    return Unlaunchable(problems=(f"{kind} is not configured here; add [{kind}] to hero.toml, or another kind",))
+    missing = f"{kind} is not configured here; add [{kind}] to hero.toml, or another kind"
+    text = prepare_submission(contract, default_name=f"{contract.run_id}-r{number}") if kind == "iris" else None
+    return Unlaunchable(problems=(missing, *(text.problems if isinstance(text, Unlaunchable) else ())))
 
 
 def _has_run(seen: Snapshot) -> bool:

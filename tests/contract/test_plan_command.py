@@ -127,6 +127,20 @@ def test_what_cannot_affect_the_run_blocks_nothing(house: House, checkout: Repos
     assert mine(found, "launch.code") == []
 
 
+def test_a_commands_faults_are_told_where_no_cluster_is_configured_either(house: House) -> None:
+    path = house.write(
+        command="iris job run --reserve v5p-64 --job-name toy -- python train.py",
+        tables='[orchestrator]\nkind = "iris"\njob_id = "/ada/toy"\n',
+    )
+
+    _, found = house.plan(path)
+
+    told = [message for _, message in mine(found, "launch.command")]
+    assert any("iris is not configured here" in message for message in told)
+    assert any("--no-wait" in message for message in told)
+    assert any("--tpu" in message for message in told)
+
+
 def test_what_cannot_be_read_is_unknown_and_has_an_exit_code_of_its_own(
     house: House, tmp_path: Path, checkout: Repository
 ) -> None:
