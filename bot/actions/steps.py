@@ -28,6 +28,9 @@ from checks.kin import diagnostic_words
 _MOST_SUBMITS = 2
 """How often the command of one approval is started at most; what never ends is no better for a third time."""
 
+_VERIFIED_FOR = timedelta(minutes=1)
+"""So long after it was rebuilt a plan still counts as compared when its submission begins."""
+
 _PODS_NAMED = 3
 
 
@@ -141,7 +144,7 @@ class Steps:
     async def _stop(self, action: Action, contract: Contract, fence: Fence) -> StepOutcome:
         """Stop the old job and, where Kubernetes is read, see its pods gone: one that lives on is a second writer."""
         plan = action.relaunch
-        ended = await stop_job(self._launcher(contract), contract, plan, action.grant, fence)
+        ended = await stop_job(self._launcher(contract), contract, plan, action.grant, fence, clock=self._clock)
         if not isinstance(ended, Done):
             return ended
         old = JobId(plan.instance.rsplit("@", 1)[0] or plan.job_id)
@@ -175,8 +178,8 @@ class Steps:
                 return Uncertain(detail=found.detail) if is_resumed else found
             case None if is_resumed and not self._has_settled(action, contract):
                 return Uncertain(detail=f"asking the orchestrator whether {plan.job_id} was submitted before the break")
-            case None if reason := self._why_not_submitted(action, contract):
-                return Refused(detail=reason)
+            case None if (forbidden := await self._forbidden(action, contract)) is not None:
+                return forbidden
             case None:
                 pass
         match await self._another(action, contract):
@@ -203,6 +206,25 @@ class Steps:
         if contract.command_sha256 != plan.command_sha256 or contract.config_digest != plan.config_digest:
             return "the contract has changed since the approval; nothing was submitted"
         return ""
+
+    async def _forbidden(self, action: Action, contract: Contract) -> StepOutcome | None:
+        """Return why nothing may be submitted now; None when it may, by the world as it is now."""
+        if reason := self._why_not_submitted(action, contract):
+            return Refused(detail=reason)
+        if not self._is_verified_long_ago(action):
+            return None
+        verified = await self._verify(action, contract)
+        return None if isinstance(verified, Done) else verified
+
+    def _is_verified_long_ago(self, action: Action) -> bool:
+        """Whether the world may have changed since the plan was rebuilt, as while Hero was down.
+
+        Once a job was stopped for it, or a submission begun, the world is another one by Hero's own doing.
+        """
+        verified = action.record(StepName.VERIFY)
+        if action.relaunch.stop is not None or action.submits or verified is None or verified.outcome_at is None:
+            return False
+        return self._clock.now() - verified.outcome_at > _VERIFIED_FOR
 
     async def _find_submission(self, action: Action, contract: Contract) -> Done | Waiting | None:
         """Return the new job as Done, None when there is positively none, Waiting when nobody can say."""

@@ -17,9 +17,12 @@ from bot.sources.snapshots import SnapshotReader
 
 
 async def stop_job(  # noqa: PLR0911 - one return a case
-    launcher: Launcher, contract: Contract, plan: RelaunchPlan | StopPlan, grant: Grant, fence: Fence
+    launcher: Launcher, contract: Contract, plan: RelaunchPlan | StopPlan, grant: Grant, fence: Fence, *, clock: Clock
 ) -> StepOutcome:
-    """Stop the plan's job unless it is terminal, and see it and its tasks end. Safe to repeat."""
+    """Stop the plan's job unless it is terminal, and see it and its tasks end. Safe to repeat.
+
+    A yes that has run out meanwhile, as while Hero was down, stops nothing.
+    """
     if plan.stop is None:
         return Done(
             detail="there was nothing to stop: the old job had ended" if plan.instance else "there was no job yet"
@@ -36,6 +39,8 @@ async def stop_job(  # noqa: PLR0911 - one return a case
             return Done(detail=f"{plan.stop} is {found[0].state}")
         case Known():
             pass
+    if not grant.covers(plan, clock.now()):
+        return Refused(detail=f"the approval has expired, and {plan.stop} still lives; ask again to stop it")
     await fence()
     outcome = await launcher.stop(contract, plan, grant)
     if isinstance(outcome, Refused):
@@ -107,7 +112,7 @@ class StopSteps:
             case StepName.VERIFY:
                 return await self._verify(launcher, contract, plan, action.grant)
             case StepName.STOP:
-                return await stop_job(launcher, contract, plan, action.grant, fence)
+                return await stop_job(launcher, contract, plan, action.grant, fence, clock=self._clock)
             case (
                 StepName.SUBMIT
                 | StepName.CONFIRM
