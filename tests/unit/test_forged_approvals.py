@@ -314,6 +314,7 @@ FORGED = [
     Try("yes", on_slack("yes"), "unclear"),
     Try("a thumb", on_slack(":+1:"), "unclear"),
     Try("yes and no in one message", on_slack("approve R7\ndeny R7"), "unclear"),
+    Try("GitHub: a yes beside a command", on_github("/hero status\n\napprove R7"), "unclear"),
     Try("a yes beside a command", on_slack("approve R7\n/hero status"), "unclear"),
     # Where and when
     Try("Slack: another thread", on_slack(thread_ts=ts(AT, 777)), "another_place"),

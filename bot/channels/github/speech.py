@@ -5,6 +5,7 @@ import re
 
 from bot.channels.github.records import Heard
 from bot.channels.github.seen import Comment
+from bot.model.answer import Approve, Deny, parse_answer
 from bot.model.event import Commanded, Place, Said, Unsaid
 from bot.model.person import Actor, Platform
 
@@ -38,7 +39,9 @@ def event_of(
     actor, place = actor_of(comment), Place(conversation=str(issue), message=str(comment.id))
     is_edited = is_edited or comment.updated_at > comment.created_at
     is_edited = is_edited or (before is not None and before.digest != digest(comment.body))
-    command = None if is_edited else find_command(comment.body)
+    # A decision beside a command must not be lost with it: it comes as a message, and is asked about.
+    is_command = not is_edited and not _decides_beside_commands(comment.body)
+    command = find_command(comment.body) if is_command else None
     if command is not None:
         return Commanded(actor=actor, place=place, text=command, said_at=comment.created_at)
     text = without_mention(comment.body, own_login)
@@ -77,6 +80,12 @@ def find_command(body: str) -> str | None:
         elif not fence and (command := _COMMAND.fullmatch(line.rstrip())):
             return (command["text"] or "").strip()
     return None
+
+
+def _decides_beside_commands(body: str) -> bool:
+    lines = body.replace("\r\n", "\n").split("\n")
+    others = [line for line in lines if not _COMMAND.fullmatch(line.rstrip())]
+    return len(others) < len(lines) and isinstance(parse_answer("\n".join(others)), Approve | Deny)
 
 
 def without_mention(body: str, login: str) -> str:
