@@ -96,7 +96,7 @@ def _news(
     submitted = _newly_done(before, action, StepName.SUBMIT)
     state: RunState
     if action.state is ActionState.DONE and was is not ActionState.DONE:
-        state, tell = RunState.RUNNING, _relaunched
+        state, tell = (RunState.UNKNOWN if _has_succeeded(action) else RunState.RUNNING), _relaunched
     elif action.state is ActionState.VOID and was is not ActionState.VOID:
         state, tell = (RunState.UNKNOWN if action.relaunch.stop else RunState.FAILED), _void
     elif action.state is ActionState.FAILED and was is not ActionState.FAILED:
@@ -116,6 +116,12 @@ def _news(
     return run, (tell(record.model_copy(update={"run": run}), action, context, at),)
 
 
+def _has_succeeded(action: Action) -> bool:
+    """Whether the new job is over already, and ended well: whether the run is complete only the next check tells."""
+    outcomes = (record.outcome for step in (StepName.STABILISE, StepName.RESTORE) if (record := action.record(step)))
+    return any(isinstance(outcome, Done) and outcome.has_succeeded for outcome in outcomes)
+
+
 def _may_live(action: Action) -> bool:
     """Whether a job of the run may be alive although the action has failed: only the next check can tell."""
     return action.relaunch.stop is not None or action.record(StepName.SUBMIT) is not None
@@ -130,7 +136,13 @@ def _relaunched(record: Record, action: Action, context: Context, at: datetime) 
     restore = action.record(StepName.RESTORE)
     submitted = action.record(StepName.SUBMIT)
     is_first = deed_of(action.plan, record, action) == "launch"
-    begun = "launched" if is_first else "relaunched"
+    begun = f"{'launched' if is_first else 'relaunched'} {from_where(action.relaunch)}"
+    is_over = _has_succeeded(action)
+    trains = f"{begun} and training{'' if is_first else ' again'}"
+    watches = "Hero watches it" if is_first else "Hero watches it as before"
+    if restore and isinstance(restore.outcome, Done) and restore.outcome.step is not None:
+        progress = record.run.progress.model_copy(update={"step": restore.outcome.step})
+        record = record.model_copy(update={"run": record.run.model_copy(update={"progress": progress})})
     return tellings.action_told(
         context,
         record,
@@ -138,7 +150,7 @@ def _relaunched(record: Record, action: Action, context: Context, at: datetime) 
         at,
         kind=UpdateKind.LAUNCHED if is_first else UpdateKind.RELAUNCHED,
         key="done",
-        headline=f"{begun} {from_where(action.relaunch)} and training{'' if is_first else ' again'}",
+        headline=f"{begun}, and its job has already succeeded" if is_over else trains,
         evidence=(
             f"job {_detail(submitted)}",
             f"restore: {_detail(restore)}",
@@ -146,7 +158,7 @@ def _relaunched(record: Record, action: Action, context: Context, at: datetime) 
             *((idle,) if (idle := downtime_line(record, context, at)) else ()),
             f"approved by {action.grant.by}, plan {action.grant.digest[:12]}",
         ),
-        next_="Hero watches it" if is_first else "Hero watches it as before",
+        next_="the next check looks whether the run is complete" if is_over else watches,
     )
 
 

@@ -301,7 +301,7 @@ class Steps:
         if not isinstance(job, Job):
             return job
         if job.state is JobState.SUCCEEDED:
-            return Done(detail=f"{job.job_id} has already succeeded")
+            return Done(detail=f"{job.job_id} has already succeeded", has_succeeded=True)
         if job.state.is_terminal:
             return Refused(detail=f"{job.job_id} ended soon after its launch: {_say_end(job)}", has_ended=True)
         confirmed = action.record(StepName.CONFIRM)
@@ -325,7 +325,8 @@ class Steps:
         judged = judge_restore(action.relaunch, contract, seen, tuple(row.step for row in rows))
         match judged:
             case Restored(detail=detail):
-                return Done(detail=detail)
+                has_succeeded = job.state is JobState.SUCCEEDED
+                return Done(detail=detail, has_succeeded=has_succeeded, step=rows[-1].step)
             case WrongRestore(detail=detail):
                 return Refused(detail=f"the lineage is not what was approved: {detail}")
             case NotYet(detail=detail):

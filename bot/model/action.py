@@ -53,6 +53,10 @@ CHANGING = frozenset({StepName.STOP, StepName.SUBMIT, StepName.DELETE, StepName.
 class Done(Value):
     kind: Literal["done"] = "done"
     detail: str
+    has_succeeded: bool = False
+    """Whether the submitted job was seen to have ended well by then: it trains no more."""
+    step: int | None = None
+    """The newest optimizer step that the new instance was seen to have logged."""
 
 
 class Refused(Value):

@@ -1,6 +1,7 @@
 """The README's section "One box" as a newcomer follows it: its files, its trainer, and a terminal."""
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -15,7 +16,7 @@ LIMIT_S = 90
 
 @pytest.fixture
 def box(tmp_path: Path) -> Path:
-    """The directory that the README describes, with a cadence of a second in place of minutes."""
+    """The directory that the README describes, with a cadence of a second and a trainer of ten seconds."""
     for example in blocks(README.read_text(encoding="utf-8"), "toml"):
         name, _, text = example.partition("\n")
         if name.startswith("# box/"):
@@ -23,8 +24,10 @@ def box(tmp_path: Path) -> Path:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
     contract = tmp_path / "box" / "runs" / "toy.toml"
-    contract.write_text(contract.read_text() + '[cadence]\ncheck = "1s"\nafter_submit = "1s"\nstabilise = "1s"\n')
+    contract.write_text(re.sub(r'= "\d+s"', '= "1s"', contract.read_text()))
     (trainer,) = blocks((ROOT / "docs" / "trainer.md").read_text(encoding="utf-8"), "python")
+    assert "time.sleep(0.5)" in trainer, "long enough for a newcomer to see it run"
+    trainer = trainer.replace("time.sleep(0.5)", "time.sleep(0.05)")
     (tmp_path / "box" / "train.py").write_text(trainer, encoding="utf-8")
     return tmp_path / "box"
 

@@ -155,6 +155,21 @@ async def test_a_first_launch_needs_no_job_before_it(bench: Bench) -> None:
     assert bench.told[-1] == "launched from step 0 and training"
 
 
+async def test_a_job_that_is_over_before_it_was_looked_at_is_not_said_to_train(bench: Bench) -> None:
+    def over_at_once() -> StepOutcome:
+        bench.world.arrive(JobState.SUCCEEDED)
+        return Done(detail=JOB)
+
+    bench.world.on_submit = over_at_once
+    await bench.grant()
+
+    await bench.work()
+
+    assert (await bench.action()).state is ActionState.DONE
+    assert bench.told[-1] == "relaunched from step 200, and its job has already succeeded"
+    assert (await bench.record()).run.state is RunState.UNKNOWN
+
+
 async def test_the_first_minutes_are_waited_for(bench: Bench) -> None:
     await bench.grant()
     begun = bench.clock.now()

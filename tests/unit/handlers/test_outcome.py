@@ -108,6 +108,25 @@ def test_the_end_of_all_steps_is_a_relaunch_told_with_its_proofs() -> None:
     assert decision.run.state is RunState.RUNNING
 
 
+def test_a_job_that_is_over_by_then_is_not_said_to_train() -> None:
+    before = an_action(StepName.CONFIRM)
+    before = ended(before, StepName.STABILISE, Done(detail="it has already succeeded", has_succeeded=True))
+    now = ended(before, StepName.RESTORE, Done(detail="loaded step-200", has_succeeded=True, step=10_000))
+    now = now.model_copy(update={"state": ActionState.DONE})
+
+    instances = (*record().instances, record().instances[0].model_copy(update={"number": 1}))
+    decision = moves(before.begun(StepName.RESTORE, AT), now, on_record(before, instances=instances))
+
+    update = the_news(decision)
+    assert update.headline == "relaunched from step 0, and its job has already succeeded"
+    assert update.next == "the next check looks whether the run is complete"
+    assert update.standing is not None
+    assert update.standing.step == 10_000, "what was seen while it was launched"
+    assert decision.run is not None
+    assert decision.run.state is RunState.UNKNOWN
+    assert decision.run.progress.step != 10_000, "of which the next check takes note itself"
+
+
 def test_a_first_launch_is_not_called_a_relaunch() -> None:
     before = an_action(StepName.STABILISE).begun(StepName.RESTORE, AT)
     now = before.ended(StepName.RESTORE, Done(detail="training"), AT).model_copy(update={"state": ActionState.DONE})
