@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from bot.model.addresses import cluster_prefix, is_remote, open_mark
 from bot.model.contract import Contract
 from bot.model.preflight import Location, PreflightFinding, Preparation, Weight
-from bot.model.reading import Known, Unknown, install_of
+from bot.model.reading import Gap, Known, Unknown, install_of
 from bot.redaction import Redactor
 from checks.preflight.item import Item
 
@@ -48,11 +48,13 @@ def gap(prepared: Preparation, field: str) -> Unknown | None:
 def unverified(prepared: Preparation, item: Item, field: str, address: str, weight: Weight) -> PreflightFinding:
     """Return the finding for an address that could not be looked at."""
     reason = gap(prepared, field)
-    detail, install = install_of(reason.detail) if reason else ("", "")
+    detail, fix = install_of(reason.detail) if reason else ("", "")
+    if reason is not None and reason.reason in {Gap.TIMEOUT, Gap.UNREACHABLE}:
+        fix = "see that it can be reached from here, or correct the address"
     return item.finding(
         weight,
         f"{says(prepared.contract, field, address)} cannot be verified: {shown(detail)}",
-        f"{install or "let Hero's account list it, or correct the address"}; nothing is launched on a guess",
+        f"{fix or "let Hero's account list it, or correct the address"}; nothing is launched on a guess",
     )
 
 

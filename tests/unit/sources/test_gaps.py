@@ -4,7 +4,7 @@ import pytest
 
 from bot.model.contract import Contract
 from bot.model.preflight import Weight
-from bot.model.reading import Unknown, install_of
+from bot.model.reading import Gap, Unknown, install_of
 from bot.sources.gaps import refused_by_store, unknown_of
 from checks.preflight.datasets import DATASETS
 from tests.fakes.clock import START
@@ -40,3 +40,22 @@ def test_the_checklist_says_to_install_it_and_not_to_give_a_permission() -> None
 
 def test_what_has_no_fix_of_its_own_keeps_its_whole_detail() -> None:
     assert install_of("no answer in 10s; asked twice") == ("no answer in 10s; asked twice", "")
+
+
+@pytest.mark.parametrize(
+    ("reason", "fix"),
+    [
+        (Gap.TIMEOUT, "see that it can be reached from here, or correct the address"),
+        (Gap.UNREACHABLE, "see that it can be reached from here, or correct the address"),
+        (Gap.REFUSED, "let Hero's account list it, or correct the address"),
+    ],
+)
+def test_no_answer_is_not_taken_for_a_missing_permission(reason: Gap, fix: str) -> None:
+    told = Unknown(reason=reason, detail="no answer in 20 s", at=START)
+    promised = launch_contract(datasets=("gs://bucket/data",))
+
+    findings = DATASETS.judge(preparation(promised, locations={"datasets.0": told})).findings
+
+    assert [each.fix for each in findings if each.weight is Weight.UNKNOWN] == [
+        f"{fix}; nothing is launched on a guess"
+    ]
