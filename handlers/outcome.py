@@ -110,8 +110,9 @@ def _news(
         return None, ()
     run = record.run.model_copy(update={"state": state, "last_told_at": at})
     asked = next((r for r in record.requests if r.number == action.grant.request), None)
-    if action.state is ActionState.VOID and asked is not None and asked.incident is None:
-        # No incident calls for it, a person did: only this makes the next check ask afresh.
+    is_void = action.state is ActionState.VOID and asked is not None and asked.incident is None
+    if asked is not None and (is_void or _asks_anew(action)):
+        # No incident calls for it, a person did, or the job is stopped: only this makes the next check ask afresh.
         run = run.model_copy(update={"relaunch_wanted_by": asked.dri})
     return run, (tell(record.model_copy(update={"run": run}), action, context, at),)
 
@@ -120,6 +121,11 @@ def _has_succeeded(action: Action) -> bool:
     """Whether the new job is over already, and ended well: whether the run is complete only the next check tells."""
     outcomes = (record.outcome for step in (StepName.STABILISE, StepName.RESTORE) if (record := action.record(step)))
     return any(isinstance(outcome, Done) and outcome.has_succeeded for outcome in outcomes)
+
+
+def _asks_anew(action: Action) -> bool:
+    """Whether it failed between the stop and the submission, because the plan no longer held."""
+    return any(isinstance(each.outcome, Refused) and each.outcome.asks_anew for each in action.records)
 
 
 def _may_live(action: Action) -> bool:
@@ -235,7 +241,9 @@ def _void(record: Record, action: Action, context: Context, at: datetime) -> Tel
 def _failed(record: Record, action: Action, context: Context, at: datetime) -> Telling:
     failed = next((r for r in action.records if isinstance(r.outcome, Refused)), None)
     submitted = action.record(StepName.SUBMIT)
-    asks_again = f"`/hero relaunch {record.run_id}` asks again once it is mended"
+    then = f"Hero does nothing further; `/hero relaunch {record.run_id}` asks again once it is mended"
+    if _asks_anew(action):
+        then = "Hero checks the run now and asks afresh"
     if failed is not None and isinstance(failed.outcome, Refused) and failed.outcome.has_ended:
         left = f"{_detail(submitted)} has ended, so there is nothing to stop"
     elif failed is not None and isinstance(failed.outcome, Refused) and failed.outcome.is_unseen:
@@ -261,7 +269,7 @@ def _failed(record: Record, action: Action, context: Context, at: datetime) -> T
         f"`{failed.step if failed else '?'}`: {action.noted}",
         severity=Severity.CRITICAL,
         evidence=tuple(f"done before: {line}" for line in done),
-        next_=f"{left}; Hero does nothing further; {asks_again}",
+        next_=f"{left}; {then}",
         asks_dri=True,
     )
 

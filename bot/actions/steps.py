@@ -109,8 +109,14 @@ class Steps:
             case _:
                 assert_never(step)
 
-    async def _verify(self, action: Action, contract: Contract) -> StepOutcome:
-        """Rebuild the plan from the world as it is now; any difference voids the grant (law 2)."""
+    async def _verify(self, action: Action, contract: Contract, *, has_stopped: bool = False) -> StepOutcome:
+        """Rebuild the plan from the world as it is now; any difference voids the grant (law 2).
+
+        Args:
+            action: what was granted.
+            contract: as it is now.
+            has_stopped: the old job was ended for it already; that it is gone is no difference.
+        """
         plan = action.relaunch
         record = await self._store.record(action.run_id)
         if why := self._not_granted(action, record):
@@ -122,15 +128,18 @@ class Steps:
         rebuilt = with_checklist(
             plan_relaunch(contract, seen, instance, self._launcher(contract), self._redactor), judged
         )
+        if has_stopped and isinstance(rebuilt, RelaunchPlan):
+            rebuilt = rebuilt.model_copy(update={"stop": plan.stop, "instance": plan.instance})
         match rebuilt:
             case NoPlan(is_unknown=True, reason=reason):
                 return Waiting(detail=reason)
             case NoPlan(reason=reason):
-                return Refused(detail=reason)
+                return Refused(detail=reason, asks_anew=has_stopped)
             case RelaunchPlan() if rebuilt.digest != plan.digest:
                 changed = "; ".join(differences(plan, rebuilt))
-                return Refused(detail=f"what would be done has changed since it was asked: {changed}")
-            case RelaunchPlan() if plan.stop is not None and _trains(seen, record):
+                why = f"what would be done has changed since it was asked: {changed}"
+                return Refused(detail=why, asks_anew=has_stopped)
+            case RelaunchPlan() if plan.stop is not None and not has_stopped and _trains(seen, record):
                 return Refused(detail=f"{plan.stop} makes progress again; it is not stopped on an old yes")
             case RelaunchPlan():
                 return Done(detail="the world is as it was when the plan was asked")
@@ -211,18 +220,16 @@ class Steps:
         """Return why nothing may be submitted now; None when it may, by the world as it is now."""
         if reason := self._why_not_submitted(action, contract):
             return Refused(detail=reason)
-        if not self._is_verified_long_ago(action):
+        has_stopped = action.relaunch.stop is not None
+        if action.submits or not (has_stopped or self._is_verified_long_ago(action)):
             return None
-        verified = await self._verify(action, contract)
+        verified = await self._verify(action, contract, has_stopped=has_stopped)
         return None if isinstance(verified, Done) else verified
 
     def _is_verified_long_ago(self, action: Action) -> bool:
-        """Whether the world may have changed since the plan was rebuilt, as while Hero was down.
-
-        Once a job was stopped for it, or a submission begun, the world is another one by Hero's own doing.
-        """
+        """Whether the world may have changed since the plan was rebuilt, as while Hero was down."""
         verified = action.record(StepName.VERIFY)
-        if action.relaunch.stop is not None or action.submits or verified is None or verified.outcome_at is None:
+        if verified is None or verified.outcome_at is None:
             return False
         return self._clock.now() - verified.outcome_at > _VERIFIED_FOR
 

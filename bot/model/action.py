@@ -66,6 +66,8 @@ class Refused(Value):
     detail: str
     has_ended: bool = False
     """Whether the submitted job was seen to be over: there is nothing left to stop by hand."""
+    asks_anew: bool = False
+    """Whether the old job was ended already and the plan no longer holds: the next check puts it anew by itself."""
     is_unseen: bool = False
     """Whether the orchestrator answered to the last that it shows no job of this submission."""
 

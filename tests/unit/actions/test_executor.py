@@ -16,7 +16,7 @@ from bot.model.allowance import AllowedKind, Use
 from bot.model.contract import Contract
 from bot.model.crash import CrashClass
 from bot.model.job import JobState
-from bot.model.plan import RequestState
+from bot.model.plan import Grant, RelaunchPlan, RequestState
 from bot.model.pods import Pod
 from bot.model.reading import Gap
 from bot.model.record import Decision
@@ -25,6 +25,7 @@ from bot.model.value import JobId
 from tests.fakes.snapshots import AT, JOB, RUN, checkpoint, contract, failed_job, job, pod
 from tests.fakes.waiting import until
 from tests.unit.actions.world import FAILED, LOST, NO, POLL, SAVED, SETTLE, SUBMIT_DEADLINE, Bench, Killed, a_bench
+from tests.unit.handlers.scene import ADA
 from tests.unit.handlers.test_allowing import a_crash, an_allowance, an_end
 
 DECOY = JobId("/me/decoy")
@@ -756,6 +757,27 @@ async def test_a_coordinator_that_appears_beside_the_run_keeps_the_relaunch_from
     assert "another job of this run is alive: /me/hero-coord-2" in action.noted
 
 
+async def test_a_checkpoint_that_the_old_job_saves_as_it_stops_is_asked_about_anew(bench: Bench) -> None:
+    """The trainer would resume from it, and that is not what was approved (law 2, before each step that changes)."""
+    bench.world.live()
+    await bench.grant()
+    before = bench.world.stop
+
+    async def save_and_stop(promised: Contract, plan: RelaunchPlan, grant: Grant) -> StepOutcome:
+        bench.world.checkpoints = (*SAVED, checkpoint(300))
+        return await before(promised, plan, grant)
+
+    bench.world.stop = save_and_stop  # type: ignore[method-assign,assignment] # the trainer's last deed
+
+    await bench.work()
+
+    action = await bench.action()
+    assert (action.state, bench.world.submissions, bench.world.stops) == (ActionState.FAILED, 0, [JOB])
+    assert "resume_from" in action.noted or "step 300" in action.noted
+    assert bench.told[-1].startswith("the relaunch stopped at `submit`")
+    assert (await bench.record()).run.relaunch_wanted_by == ADA
+
+
 async def test_a_coordinator_that_appears_while_the_old_job_is_stopped_is_seen_before_the_submission(
     bench: Bench,
 ) -> None:
@@ -767,7 +789,7 @@ async def test_a_coordinator_that_appears_while_the_old_job_is_stopped_is_seen_b
 
     action = await bench.action()
     assert (action.state, bench.world.submissions) == (ActionState.FAILED, 0)
-    assert action.noted == "another job of the run is alive: /me/hero-coord-2; nothing was submitted"
+    assert "another job of this run is alive: /me/hero-coord-2" in action.noted
 
 
 async def test_a_second_coordinator_after_the_submission_is_a_failure_and_a_probe_is_none(bench: Bench) -> None:
