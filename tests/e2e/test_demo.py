@@ -50,7 +50,7 @@ def in_order(text: str, *words: str) -> None:
 
 def kinds_of_lines(text: str) -> set[str]:
     """Return what each message and each of its lines begins with, up to the first word that is another each time."""
-    lines = (re.sub(r"(?<=demo at )step \S+: ", "", line.strip()) for line in text.splitlines())
+    lines = (re.sub(r"(?<=demo at )step \S+: |\b[0-9a-f]{12}\b", "", line.strip()) for line in text.splitlines())
     told = (
         line
         for line in lines
@@ -91,7 +91,9 @@ def test_the_demo_shows_failure_request_approval_relaunch_from_the_checkpoint_an
         # On a machine that is slow to begin, the failure is what is seen first.
         shown = kinds_of_lines(transcript().replace(first_message(), ""))
     assert len(shown) > 30
-    assert shown == printed, "the README's transcript is not what is printed any more: paste it anew"
+    assert shown <= printed, "the README's transcript is not what is printed any more: paste it anew"
+    # A machine so busy that Hero's own looks come late is told of too, and that is no part of the story.
+    assert printed <= shown or "monitor.stale" in ended.stdout, "the README's transcript leaves something out"
 
 
 @pytest.mark.timeout(LIMIT_S + 30)
