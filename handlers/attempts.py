@@ -52,8 +52,9 @@ def note(
 
 
 def say_who(actor: Actor) -> str:
-    """Return an account as the audit log names it: by what cannot be changed."""
-    return f"{actor.platform}:{actor.user_id}" + (f" ({actor.login})" if actor.login else "")
+    """Return an account as the audit log names it: by what cannot be changed, then by what the platform calls it."""
+    names = ", ".join(name for name in (actor.login, actor.association.lower()) if name)
+    return f"{actor.platform}:{actor.user_id}" + (f" ({names})" if names else "")
 
 
 def decide_unclear(record: Record, event: Said, line: str, context: Context, at: datetime) -> Decision:

@@ -77,6 +77,9 @@ class Actor(Value):
     """GitHub login; empty elsewhere."""
     display_name: str = ""
     """For messages only: free text that anybody can set."""
+    association: str = ""
+    """What GitHub says beside a comment that its author is to the repository, e.g. ``CONTRIBUTOR``. It is shown in the
+    audit log and never trusted: it may be stale, and ``read`` access is everybody's."""
     is_bot: bool = False
 
 

@@ -30,6 +30,8 @@ class Comment(Value):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     is_by_app: bool
+    association: str = ""
+    """What its author is to the repository, by GitHub's word beside the comment."""
     link: str
 
     @classmethod
@@ -44,6 +46,7 @@ class Comment(Value):
             created_at=comment.created_at,
             updated_at=comment.updated_at,
             is_by_app=bool(comment.performed_via_github_app),
+            association=comment.author_association or "",
             link=comment.html_url or "",
         )
 

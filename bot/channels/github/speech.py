@@ -64,6 +64,7 @@ def actor_of(comment: Comment) -> Actor:
         user_id=str(author.id),
         login=author.login,
         display_name=author.login,
+        association=comment.association[:40],
         is_bot=author.is_bot or comment.is_by_app,
     )
 

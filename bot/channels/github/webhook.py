@@ -62,6 +62,7 @@ class _Comment(_Part):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     performed_via_github_app: object = None
+    author_association: str | None = None
     html_url: str | None = None
 
     def seen(self) -> Comment:
@@ -73,6 +74,7 @@ class _Comment(_Part):
             created_at=self.created_at,
             updated_at=self.updated_at,
             is_by_app=bool(self.performed_via_github_app),
+            association=self.author_association or "",
             link=self.html_url or "",
         )
 
