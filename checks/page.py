@@ -12,8 +12,10 @@ _HEAD = """# What Hero checks
 This page is made from the checks in `checks/` (`python -m checks.page > docs/checks.md`); a test compares it with them.
 
 Every check answers *pass*, *fail* with a finding, *unknown* or *not applicable*. Unknown is never a pass: it neither
-opens nor closes an incident. `critical` wakes the DRI. A run's contract moves a threshold, with durations
-as `30m` or `1h30m`:
+opens nor closes an incident. `critical` wakes the DRI. [procedures.md](procedures.md) maps each line of the operating
+procedures to the checks below and to the tests that hold them, [launching.md](launching.md) is the checklist before a
+launch, and [calibration.md](calibration.md) says how well they do on real runs. A run's contract moves a threshold,
+with durations as `30m` or `1h30m`:
 
 ```toml
 [thresholds."progress.stalled"]
