@@ -37,7 +37,10 @@ ATTEMPTS = frozenset(
         "yes_withdrawn",
         "allowed",
         "revoked",
+        "handover_begun",
+        "handover_declined",
+        "handed_over",
         "command_refused",
     }
 )
-"""What is an attempt at a decision, also one that had no effect: what ``hero audit`` shows."""
+"""What is an attempt at a decision, also one that had no effect, or changes who decides: what ``hero audit`` shows."""

@@ -108,11 +108,10 @@ def _begin(case: _Case, person: Person, taker: PersonName, role: Role) -> Answer
         return say(question, f"That part lies with {taker} already.")
     may_give = {giver, contract.dri}
     if person.name not in {*may_give, taker}:
-        return say(
-            question, f"Only {giver}, who has it, or {taker}, who would take it, can begin that; nothing was changed."
-        )
-    if (unheard := _why_not_asked(case, taker)) is not None:
-        return unheard
+        headline = f"Only {giver}, who has it, or {taker}, who would take it, can begin that; nothing was changed."
+        return _refuse(case, headline, why="not_theirs")
+    if (impossible := _why_not_asked(case, taker) or _why_too_few(case, taker, role)) is not None:
+        return impossible
     by = taker if person.name == taker else giver
     offered = Handover(role=role, giver=giver, taker=taker, by=by, at=question.at, expires_at=question.at + _LASTS)
     until = say_time(offered.expires_at, question.timezone)
@@ -140,15 +139,44 @@ def _why_not_asked(case: _Case, taker: PersonName) -> Answered | None:
     return case.say(headline, (f"channels: {spoken}", fix))
 
 
+def _why_too_few(case: _Case, taker: PersonName, role: Role) -> Answered | None:
+    """Refuse a DRI after whom fewer people could say yes than have to, as the contract's file refuses it.
+
+    A deputy who becomes DRI leaves one fewer to decide: no request could be approved any more.
+    """
+    contract = case.context.contract
+    if role is not Role.DRI:
+        return None
+    left = contract.model_copy(update={"dri": taker}).approvers
+    quorum = contract.approval.quorum
+    if len(left) >= quorum:
+        return None
+    headline = f"With {taker} as DRI no request could be approved: it takes {quorum} yeses; nothing was changed."
+    fix = (
+        f"make one more person a deputy first (`handoff {contract.run_id} NAME as deputy`), or write both `dri` and "
+        "`deputies` into the contract's file"
+    )
+    return case.say(headline, (f"who could decide then: {', '.join(sorted(left))}", fix))
+
+
+def _refuse(case: _Case, headline: str, *, why: str) -> Answered:
+    """Answer who has no say in a hand-over, and note it: whoever has the part decides, so it is an attempt."""
+    question, run_id = case.question, case.record.run_id
+    audit = audit_entry(question, run_id, "command_refused", f"{question.event.text[:200]}: {why}", why=why)
+    return case.say(headline).model_copy(update={"run_id": run_id, "decision": Decision(audit=(audit,))})
+
+
 def _accept(case: _Case, person: Person) -> Answered:
     question, record, context = case
     offered = _offered(case)
     if isinstance(offered, Answered):
         return offered
     if person.name != offered.waits_for:
-        return say(question, f"That waits for {offered.waits_for}; nothing was changed.")
+        return _refuse(case, f"That waits for {offered.waits_for}; nothing was changed.", why="not_theirs")
     if _holder(context.contract, offered.role) != offered.giver:
         return say(question, f"That part is with {offered.giver} no more; nothing was changed.")
+    if (too_few := _why_too_few(case, offered.taker, offered.role)) is not None:
+        return too_few
     file = _in_file(record, context.contract, offered.role)
     held = HeldRole(role=offered.role, person=offered.taker, instead_of=file, at=question.at)
     others = tuple(each for each in record.run.roles if not _is_replaced(each, held))
@@ -181,7 +209,8 @@ def _decline(case: _Case, person: Person) -> Answered:
     if isinstance(offered, Answered):
         return offered
     if person.name not in {offered.giver, offered.taker}:
-        return case.say(f"That is between {offered.giver} and {offered.taker}; nothing was changed.")
+        headline = f"That is between {offered.giver} and {offered.taker}; nothing was changed."
+        return _refuse(case, headline, why="not_theirs")
     told = _tell(
         case,
         key=f"declined/{offered.role}/{offered.taker}",

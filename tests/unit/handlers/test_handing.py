@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from bot.model.audit import ATTEMPTS
 from bot.model.chronicle import HandedOver
 from bot.model.contract import Contract
 from bot.model.delivery import ChannelName
@@ -33,12 +34,14 @@ from tests.unit.handlers.scene import (
 from tests.unit.handlers.test_command import a_question
 
 ALICE, BOBBY = slack("U0ADA"), slack("U0BOB")
+KIM = Person(name=PersonName("kim"), slack="U0KIM")
 
 
 def say(text: str, who: Actor, known: Record, promised: Contract | None = None, **fields: Any) -> Answered:
     effective = with_roles(promised or contract(), known.run.roles)
     surroundings = context().model_copy(update={"contract": effective})
-    return answer_command(a_question(text, actor=who, records=(known,), contexts={RUN: surroundings}, **fields))
+    question = a_question(text, actor=who, records=(known,), contexts={RUN: surroundings}, **fields)
+    return answer_command(question.model_copy(update={"people": (*PEOPLE, KIM)}))
 
 
 def after(known: Record, answered: Answered) -> Record:
@@ -100,6 +103,35 @@ def test_a_third_person_can_neither_begin_nor_confirm_it() -> None:
     assert say("handoff accept", ALICE, offered).decision.run is None
     assert say("handoff accept", slack("U0STRANGER"), offered).decision.run is None
     assert say("handoff accept", BOBBY, offered, standing=GUEST).decision.run is None
+
+
+def test_who_has_no_say_in_a_hand_over_and_tries_is_in_the_audit_log() -> None:
+    both = handed_over()  # bob has it now
+    offered = after(record(), say("handoff bob", ALICE, record()))
+
+    for answered in (
+        say("handoff ada as deputy", slack("U0KIM"), both),
+        say("handoff accept", slack("U0KIM"), offered),
+        say("handoff decline", slack("U0KIM"), offered),
+        say("handoff accept", ALICE, offered),
+    ):
+        (entry,) = answered.decision.audit
+        assert (entry.run_id, entry.what, entry.why) == (RUN, "command_refused", "not_theirs")
+    assert {entry.what for entry in say("handoff bob", ALICE, record()).decision.audit} <= ATTEMPTS
+
+
+def test_a_deputy_does_not_become_dri_where_too_few_would_be_left_to_say_yes() -> None:
+    two = contract(deputies=("bob",), approval={"deputies": True, "quorum": 2})
+
+    refused = say("handoff bob", ALICE, record(), two)
+
+    assert refused.decision.run is None
+    assert refused.telling.update.headline.startswith("With bob as DRI no request could be approved: it takes 2 yeses")
+    # Neither does one whose offer was made while there were more of them.
+    offered = after(record(), say("handoff bob", ALICE, record()))
+    assert dri_of(after(offered, say("handoff accept", BOBBY, offered, two)), two) == ADA
+    three = contract(deputies=("bob", "kim"), approval={"deputies": True, "quorum": 2})
+    assert say("handoff bob", ALICE, record(), three).decision.run is not None
 
 
 def test_an_offer_that_has_expired_is_none_any_more() -> None:
@@ -204,5 +236,5 @@ def test_a_mistyped_run_or_person_hands_nothing_over_and_says_whom_and_what_ther
         assert answered.decision.run is None
     alone = say("handoff nosuch", ALICE, known, here=RUN)
     assert alone.telling.update.headline == "nosuch is no run, and nobody on record; nothing was changed."
-    assert alone.telling.update.evidence == (f"runs: {RUN}", "people: ada, bob, eva, eve")
+    assert alone.telling.update.evidence == (f"runs: {RUN}", "people: ada, bob, eva, eve, kim")
     assert "Nobody on record is called carol" in say("handoff carol as owner", ALICE, known).telling.update.headline
