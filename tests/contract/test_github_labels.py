@@ -139,6 +139,17 @@ async def test_what_a_hand_changes_of_heros_labels_is_right_within_the_hour(
     assert labels(gh) == {"urgent", "hero", "hero:failed"}
 
 
+async def test_a_label_of_peoples_that_begins_like_heros_stays(
+    gh: FakeGitHub, make: Callable[..., GitHubChannel], ledger: FakeLedger
+) -> None:
+    gh.user_labels(1, "area:docs", "area:", "area", "Area:completed", "my-area:failed")
+    ledger.records[RUN] = record(RunState.FAILED)
+
+    await make(label="area")._labels.keep()
+
+    assert labels(gh) == {"area:docs", "area:", "area", "area:failed", "my-area:failed"}
+
+
 async def test_without_the_right_it_is_said_once_and_not_tried_again_for_a_day(
     gh: FakeGitHub, make: Callable[..., GitHubChannel], ledger: FakeLedger, clock: FakeClock
 ) -> None:

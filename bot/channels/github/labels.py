@@ -1,7 +1,8 @@
 """Labels of the runs' issues, so that a list of issues shows which run needs whom.
 
-Only labels of Hero's own are ever touched: the one that ``[github] label`` names, and those that begin with it and a
-colon. What people take away or add of these by hand is set right within the hour; every other label is theirs.
+Only labels of Hero's own are ever touched: the one that ``[github] label`` names, and those that are it, a colon and an
+end of ``_MEANINGS``. What people take away or add of these by hand is set right within the hour; every other label is
+theirs, also one that merely begins alike: where the setting is ``area``, a repository has its own ``area:docs``.
 """
 
 from collections.abc import Callable, Iterable
@@ -46,6 +47,7 @@ _MEANINGS = {
     "stopped": "Ended on purpose",
     SEALED: "Finished, and all of it in its place",
 }
+_ENDS = frozenset(_MEANINGS) - {""}
 _LOOK_EVERY = timedelta(hours=1)
 _CONCERN = "labels"
 
@@ -151,8 +153,8 @@ class Labels:
                 raise
 
     def _is_own(self, name: str) -> bool:
-        own = self._label.casefold()
-        return name.casefold() == own or name.casefold().startswith(f"{own}:")
+        start, colon, end = name.casefold().partition(f"{self._label.casefold()}:")
+        return name.casefold() == self._label.casefold() or (not start and bool(colon) and end in _ENDS)
 
     async def _ensure(self, name: str) -> None:
         """Create a label with its colour and meaning; one that is there keeps those that people gave it."""
