@@ -11,7 +11,7 @@ from pydantic import AwareDatetime, Field, model_validator
 
 from bot.model.ladder import Climb
 from bot.model.value import CheckId, PersonName, RunId, Value
-from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Patience, UnknownVerdict, Verdict
+from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Patience, Severity, UnknownVerdict, Verdict
 
 
 class Pending(Value):
@@ -34,6 +34,8 @@ class Acknowledged(Value):
     kind: Literal["acknowledged"] = "acknowledged"
     by: PersonName
     at: AwareDatetime
+    severity: Severity | None = None
+    """How grave it was when they said so; graver, it is open again. None: on record from before this was noted."""
     passes: int = 0
 
 
@@ -140,6 +142,9 @@ class Incident(Value):
                 return seen.pended((*looks, True)[-patience.of :], patience)
             case Silenced(until=until) if at >= until:
                 return seen.model_copy(update={"state": Open()}), News.SILENCE_ENDED
+            case Acknowledged(severity=then) if then and finding.severity.rank > then.rank:
+                # Who took on the lesser thing has said nothing about this one: it may wake people again.
+                return seen.model_copy(update={"state": Open()}), News.WORSE
             case Silenced() as state:
                 return seen.model_copy(update={"state": state.model_copy(update={"passes": 0})}), News.SILENCED
             case Open() | Acknowledged() as state:

@@ -25,7 +25,8 @@ def acknowledge(question: Question, words: tuple[str, ...]) -> Answered:
     incident = _open_incident(question, words)
     if incident is None:
         return say(question, "Which incident? Name an open one, e.g. `ack I4`; `incidents` lists them.")
-    after = incident.model_copy(update={"state": Acknowledged(by=person.name, at=question.at)})
+    taken = Acknowledged(by=person.name, at=question.at, severity=incident.finding.severity)
+    after = incident.model_copy(update={"state": taken})
     words_ = f"Thank you: I{incident.number} is looked after by {person.name}."
     return _change_incident(question, after, words_, "acknowledged")
 

@@ -143,7 +143,7 @@ def test_an_incident_is_acknowledged_by_its_number(name: str) -> None:
     answered = ask(f"ack {name}")
 
     (incident,) = answered.decision.incidents
-    assert incident.state == Acknowledged(by=ADA, at=AT)
+    assert incident.state == Acknowledged(by=ADA, at=AT, severity=INCIDENT.finding.severity)
     assert [entry.what for entry in answered.decision.audit] == ["acknowledged"]
 
 

@@ -19,7 +19,7 @@ from bot.model.record import Decision, Record, Telling
 from bot.model.run import Run, RunState
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId
-from bot.model.verdict import Finding, Severity
+from bot.model.verdict import Fail, Finding, Severity
 from bot.settings import EscalationSettings
 from bot.settings.alerts import CriticalTimes, WarningTimes
 from handlers.context import Context
@@ -218,6 +218,19 @@ def test_what_is_critical_does_not_wait_for_working_hours() -> None:
 )
 def test_an_incident_that_somebody_took_on_or_that_is_over_is_escalated_to_nobody(state: Any) -> None:
     assert Night(failing(incident(state=state)), around()).until(300, step=5).told == []
+
+
+def test_an_ack_of_a_warning_does_not_stop_the_ladder_of_what_it_became() -> None:
+    taken = Acknowledged(by=ADA, at=AT, severity=Severity.WARNING)
+    warned = incident(severity=Severity.WARNING, state=taken)
+    night = Night(failing(warned), around()).until(60, step=5)
+    assert night.told == []
+
+    graver, _ = warned.after(Fail(finding=incident().finding), AT + timedelta(minutes=60))
+    night.apply(Decision(incidents=(graver,)))
+    night.until(78)
+
+    assert night.rungs() == [(76, "thread ada")]
 
 
 def test_neither_warnings_nor_what_was_never_told_nor_a_paused_run_climb() -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.incident import Incident, News, Open, Pending, Silenced, begin_incident
+from bot.model.incident import Acknowledged, Incident, News, Open, Pending, Silenced, begin_incident
 from bot.model.reading import Gap
 from bot.model.record import Record
 from bot.model.run import Run
@@ -126,6 +126,25 @@ def test_a_silence_mutes_even_what_gets_worse_and_its_end_is_told() -> None:
 
     assert news == [[News.SILENCED], [News.SILENCED], [News.SILENCE_ENDED]]
     assert isinstance(desk.record.incidents[0].state, Open)
+
+
+def test_what_somebody_looks_after_is_open_again_once_it_is_graver_than_they_took_on() -> None:
+    desk = Desk()
+    desk.look(bad())
+    (incident,) = desk.record.incidents
+    taken = Acknowledged(by=PersonName("ada"), at=desk.at, severity=Severity.WARNING)
+    desk.record = desk.record.model_copy(update={"incidents": (incident.model_copy(update={"state": taken}),)})
+
+    news = [desk.look(bad(severity=each)) for each in (Severity.WARNING, Severity.CRITICAL, Severity.CRITICAL)]
+
+    assert news == [[News.NOTHING_NEW], [News.WORSE], [News.NOTHING_NEW]]
+    assert isinstance(desk.record.incidents[0].state, Open)
+    # One who knew the worst when they took it on is not asked again, however it wobbles.
+    grave = taken.model_copy(update={"severity": Severity.CRITICAL})
+    desk.record = desk.record.model_copy(update={"incidents": (incident.model_copy(update={"state": grave}),)})
+    for each in (Severity.WARNING, Severity.CRITICAL):
+        desk.look(bad(severity=each))
+    assert isinstance(desk.record.incidents[0].state, Acknowledged)
 
 
 def test_a_silenced_incident_that_ends_is_over() -> None:
