@@ -28,7 +28,14 @@ from handlers.blocked import decide_blocked
 from handlers.command import answer_command, changes_something, shows_past
 from handlers.commands.question import Past, Question
 from handlers.context import Context
-from handlers.reply import awaits_its_request, decide_pressed, decide_said, decide_unsaid
+from handlers.reply import (
+    awaits_its_request,
+    decide_pressed,
+    decide_said,
+    decide_unsaid,
+    decided_by_words,
+    via_of,
+)
 from handlers.signs import attended, runs_meant
 from handlers.terminal import NotMeant, named_request, say_instead, which_run
 
@@ -49,6 +56,21 @@ def _with_sign(record: Record, decision: Decision, event: Inbound, context: Cont
     after = record.model_copy(update={"run": decision.run or record.run})
     sign = attended(after, event, context, at)
     return decision if sign is None else decision.model_copy(update={"run": sign})
+
+
+async def _meant_of_several(tx: Transaction, channel: ChannelName, payload: Said | Unsaid | Pressed) -> RunId | None:
+    """Return whose request a decision names that was given where several runs are talked about, as on one issue.
+
+    None when it names none, or one that is talked about elsewhere; and for what is taken back, when it decided nothing.
+    """
+    if isinstance(payload, Unsaid):
+        via = via_of(payload)
+        records = [each for each in await tx.all_records() if decided_by_words(each, via) is not None]
+    else:
+        number = named_number(payload)
+        request = await tx.find_request(number) if number is not None else None
+        records = [await tx.record(request.run_id)] if request is not None else []
+    return next((each.run_id for each in records if payload.place.key in each.roots(channel)), None)
 
 
 class Conflict(Exception):  # noqa: N818 - not an error of anybody: the event is simply decided anew
@@ -193,6 +215,7 @@ class Intake:
                 await tx.apply(say_instead(payload, meant, at), None, at)
                 return None
             run_id = meant.run_id
+        run_id = run_id or await _meant_of_several(tx, channel, payload)
         if run_id is None:
             await self._elsewhere(tx, payload, at)
             return None

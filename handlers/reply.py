@@ -80,8 +80,8 @@ def decide_unsaid(record: Record, event: Unsaid, context: Context, at: datetime)
 
     One that was deleted later stands, and that is said.
     """
-    via = _via(event.actor, event.place.key, event.place.message)
-    request = next((r for r in record.requests if r.decided_via == via or _said_by(r, via)), None)
+    via = via_of(event)
+    request = decided_by_words(record, via)
     if request is None:
         return Decision()
     if request.state is RequestState.OPEN:
@@ -119,6 +119,16 @@ def _stands(record: Record, event: Unsaid, request: Request, context: Context, a
     )
     audit = note(record, event, "decision_words_deleted", detail, at, request=request)
     return Decision(tell=(told,), audit=(audit,))
+
+
+def via_of(event: Unsaid) -> str:
+    """Return how a decision is noted that was given by the words which are taken back."""
+    return _via(event.actor, event.place.key, event.place.message)
+
+
+def decided_by_words(record: Record, via: str) -> Request | None:
+    """Return the request that those words decided, or said yes to."""
+    return next((r for r in record.requests if r.decided_via == via or _said_by(r, via)), None)
 
 
 def _said_by(request: Request, via: str) -> bool:

@@ -64,6 +64,14 @@ class Record(Value):
     def posted_at(self, channel: ChannelName, slot: str) -> Posted | None:
         return next((p for p in self.posted if p.channel is channel and p.slot == slot), None)
 
+    def roots(self, channel: ChannelName) -> frozenset[str]:
+        """Return where the run is talked about in a channel: its conversation, and former ones."""
+        return frozenset(
+            p.message_id
+            for p in self.posted
+            if p.channel is channel and (p.slot == "thread" or p.slot.startswith("thread:"))
+        )
+
 
 class Telling(Value):
     """One update to be told; the store makes one delivery of it for each channel."""

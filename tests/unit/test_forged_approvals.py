@@ -22,11 +22,11 @@ from bot.channels.github.speech import event_of
 from bot.channels.slack.api import Me
 from bot.channels.slack.mapping import Click, Command, Message, map_click, map_command, map_edit, map_message
 from bot.dispatcher import Dispatcher
-from bot.model.action import Action, StepName
+from bot.model.action import Action, ActionState, StepName
 from bot.model.allowance import Allowance, AllowedKind
 from bot.model.audit import ATTEMPTS
 from bot.model.delivery import ChannelName, Posted
-from bot.model.event import Inbound, Place, Said
+from bot.model.event import Inbound, Place, Said, Unsaid
 from bot.model.person import Actor, Person, Standing
 from bot.model.plan import Grant, Request, RequestState
 from bot.model.reading import Gap, Known, Reading, Unknown
@@ -515,6 +515,29 @@ async def test_a_forged_or_stale_yes_grants_nothing_and_is_noted_exactly_once(de
     assert f"{attempt.event.actor.platform}:{attempt.event.actor.user_id}" in entry.who
     assert attempt.event.place.message in entry.detail
     assert attempt.event.place.key in entry.detail or entry.what == "command_refused"
+
+
+async def test_where_two_runs_share_an_issue_a_decision_counts_for_the_run_whose_request_it_names(desk: Desk) -> None:
+    await desk.put((request(),))
+    shared = THREADS[ChannelName.GITHUB][0]
+    posted = Posted(channel=ChannelName.GITHUB, run_id=OTHER, slot="thread", message_id=shared)
+    await desk.store.save_posted(posted)
+
+    await desk.happens(on_github("approve", comment=2001), "names none")
+    await desk.happens(on_github("approve R7", login="bob", number=22, comment=2002), "of another")
+    await desk.happens(on_github("approve R7", comment=1999), "before it was asked")
+    await desk.happens(on_github("approve R7", comment=2003, issue=9), "on an issue of neither")
+    assert await desk.grants() == []
+
+    await desk.happens(on_github("approve R7", comment=2004), "meant")
+    (granted,) = await desk.grants()
+    assert (granted.run_id, granted.grant.by) == (RUN, ADA)
+    place = Place(conversation=shared, message="2004")
+    taken_back = Unsaid(actor=on_github().actor, place=place, said_at=NOW)
+    await desk.happens(taken_back, "taken back")
+    assert [action.state for action in await desk.grants()] == [ActionState.VOID]
+    whys = [entry.why for entry in await desk.attempts()]
+    assert whys == ["another_place", "not_the_dri", "before_the_request", "another_place", "", ""]
 
 
 def test_the_table_has_every_channel_and_no_gaps() -> None:
