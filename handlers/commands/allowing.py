@@ -1,7 +1,7 @@
 """``/hero allow``: the DRI's yes in advance, bounded in number, time and kind; ``/hero revoke`` ends it. Pure."""
 
 import re
-from datetime import datetime, time, timedelta
+from datetime import UTC, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 from bot.model.allowance import MOST_USES, Allowance, AllowedKind
@@ -155,11 +155,15 @@ def _is_name(question: Question, words: tuple[str, ...]) -> bool:
 def _end(text: str, at: datetime, timezone: str) -> datetime | str:
     """Return when it ends: a time of day, the next one in people's zone, or so long from now; else what is wrong."""
     if found := _CLOCK.fullmatch(text):
-        here = at.astimezone(ZoneInfo(timezone))
-        end = datetime.combine(here.date(), time(int(found[1]), int(found[2]), fold=here.fold), ZoneInfo(timezone))
-        if end <= here:
-            end = datetime.combine(here.date() + timedelta(days=1), end.timetz())
-        return end.astimezone(at.tzinfo)
+        zone = ZoneInfo(timezone)
+        today = at.astimezone(zone).date()
+        # In the night that the clocks go back it may come twice; in UTC the two can be told apart.
+        ends = (
+            datetime.combine(today + timedelta(days=day), time(int(found[1]), int(found[2]), fold=fold), zone)
+            for day in (0, 1)
+            for fold in (0, 1)
+        )
+        return min(end for each in ends if (end := each.astimezone(UTC)) > at)
     try:
         length = parse_duration(text)
     except ValueError:

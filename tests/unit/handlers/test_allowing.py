@@ -99,6 +99,20 @@ def test_a_time_that_has_passed_today_is_tomorrows_in_peoples_own_zone() -> None
 
 
 @pytest.mark.parametrize(
+    ("at", "until", "lasts"),
+    [("00:30", "02:40", 10), ("00:50", "02:40", 50), ("01:30", "02:40", 10), ("00:50", "03:10", 80)],
+    ids=["the first of two", "the second of two", "within the second", "behind both"],
+)
+def test_in_the_night_that_the_clocks_go_back_it_is_the_next_such_time(at: str, until: str, lasts: int) -> None:
+    now = datetime.fromisoformat(f"2026-10-25T{at}+00:00")
+
+    found = allowed(command(f"allow relaunch 1 until {until} for infra", timezone="Europe/Berlin", at=now))
+
+    assert found is not None
+    assert found.until - now == timedelta(minutes=lasts)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "allow relaunch 3",
