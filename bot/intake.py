@@ -257,12 +257,18 @@ class Intake:
                 raise Conflict(request.name)
         await tx.apply(decision, run_id, at)
 
+    def _is_anybody(self, actor: Actor) -> bool:
+        """Whether somebody who is not on record speaks where the whole world may: on a public repository.
+
+        Of them nothing is remembered, and they hear of no run but the one whose issue they stand before.
+        """
+        return actor.platform is Platform.GITHUB and not find_people(actor, self._on.people)
+
     async def _past(self, tx: Transaction, event: Commanded, runs: tuple[RunId, ...], at: datetime) -> Past:
         """Note that somebody looked, and read what their command shows of the past."""
         name = visitor(event.actor, self._on.people)
         visit = visit_at(read_visit(await tx.cursor(name)), at)
-        if event.actor.platform is not Platform.GITHUB or find_people(event.actor, self._on.people):
-            # On a public repository anybody may comment: of strangers nothing is remembered.
+        if not self._is_anybody(event.actor):
             await tx.save_cursor(name, visit.model_dump_json())
         if not shows_past(event.text):
             return Past()
@@ -298,6 +304,11 @@ class Intake:
             at=at,
             past=await self._past(tx, event, tuple(contexts), at),
         )
+        if self._is_anybody(event.actor):
+            place = event.place.key
+            question = question.of_runs(
+                {each.run_id for each in records.values() if place in each.roots(ChannelName.GITHUB)}
+            )
         answered = answer_command(question)
         decision = answered.decision.model_copy(update={"tell": (*answered.decision.tell, answered.telling)})
         about = answered.run_id

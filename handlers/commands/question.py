@@ -2,7 +2,7 @@
 
 import difflib
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 
 from bot.model.audit import AuditEntry
@@ -48,6 +48,19 @@ class Question(Value):
     timezone: str
     at: datetime
     past: Past = Past()
+
+    def of_runs(self, runs: Collection[RunId]) -> "Question":
+        """Return the same question to whoever may hear of these runs alone."""
+        return self.model_copy(
+            update={
+                "records": tuple(each for each in self.records if each.run_id in runs),
+                "contexts": {run_id: each for run_id, each in self.contexts.items() if run_id in runs},
+                "blocked": {run_id: each for run_id, each in self.blocked.items() if run_id in runs},
+                "past": self.past.model_copy(
+                    update={"attempts": tuple(each for each in self.past.attempts if each.run_id in runs)}
+                ),
+            }
+        )
 
 
 class Answered(Value):

@@ -479,6 +479,12 @@ class Desk:
         found = [await self.store.record(run_id) for run_id in (RUN, OTHER)]
         return [action for known in found if known is not None for action in known.actions]
 
+    async def answers(self) -> list[str]:
+        """Return what commands were answered with on GitHub."""
+        due = await self.store.due_deliveries(ChannelName.GITHUB)
+        told = [each.update for each in due if "command/" in each.key]
+        return ["\n".join((each.headline, *each.evidence, each.next)) for each in told]
+
     async def attempts(self) -> list[Any]:
         return list(await self.store.audit(kinds=ATTEMPTS))
 
@@ -515,6 +521,31 @@ async def test_a_forged_or_stale_yes_grants_nothing_and_is_noted_exactly_once(de
     assert f"{attempt.event.actor.platform}:{attempt.event.actor.user_id}" in entry.who
     assert attempt.event.place.message in entry.detail
     assert attempt.event.place.key in entry.detail or entry.what == "command_refused"
+
+
+@pytest.mark.parametrize("verb", ["runs", "catchup", "incidents", "audit"])
+async def test_a_stranger_hears_on_github_of_no_run_but_that_of_the_issue(desk: Desk, verb: str) -> None:
+    await desk.put((request(),))
+
+    await desk.happens(on_github(f"/hero {verb}", login="eve", number=666), "asked")
+
+    (said,) = await desk.answers()
+    assert OTHER not in said
+    await desk.happens(on_github("/hero runs", comment=2003), "who is on record hears of all")
+    assert OTHER in "".join(await desk.answers())
+
+
+@pytest.mark.parametrize(
+    "verb", ["status", "catchup", "incidents", "log", "audit", "explain", "plot", "milestone", "handoff", "watch"]
+)
+async def test_a_stranger_cannot_tell_on_github_whether_there_is_another_run(desk: Desk, verb: str) -> None:
+    await desk.put((request(),))
+
+    await desk.happens(on_github(f"/hero {verb} other-run", login="eve", number=666), "one that there is")
+    await desk.happens(on_github(f"/hero {verb} other-nun", login="eve", number=666, comment=2002), "one that is not")
+
+    one, none = await desk.answers()
+    assert one == none.replace("other-nun", OTHER)
 
 
 async def test_where_two_runs_share_an_issue_a_decision_counts_for_the_run_whose_request_it_names(desk: Desk) -> None:
