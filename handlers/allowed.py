@@ -88,8 +88,8 @@ def carry_out(asked: Request, allowance: Allowance, record: Record, context: Con
         severity=Severity.WARNING,
         evidence=(f"why: {granted.reason}", left if not after.ended else f"{after.name} is over: {after.ended}"),
         plan=plan_lines(plan),
-        next_=f"Hero reads the world once more, carries it out and reports; `/hero revoke {record.run_id}` ends "
-        f"{after.name}",
+        next_=f"Hero reads the world once more, carries it out and reports; `deny {granted.name}` stops it before it "
+        f"begins, `/hero revoke {record.run_id}` ends {after.name}",
         asks_dri=True,
     )
     detail = f"{granted.name}, plan {granted.digest}, by {allowance.name} of {allowance.by}"

@@ -196,7 +196,12 @@ def _is_stale(record: Record, attempt: Attempt, request: Request) -> Turned | No
     asked = record.posted_at(ChannelName(attempt.actor.platform.value), f"request:{request.number}")
     if attempt.is_button:
         return _is_elsewhere(attempt, request, asked)
-    if asked is None or not _is_after(attempt.place.message, asked.message_id):
+    if asked is None and not attempt.is_approval and request.state is RequestState.GRANTED:
+        # Allowed in advance, it was never asked here. Who names it has read of it; a no only keeps things as they are.
+        is_after = attempt.request is not None or attempt.said_at > request.asked_at
+    else:
+        is_after = asked is not None and _is_after(attempt.place.message, asked.message_id)
+    if not is_after:
         return Turned(
             why="before_the_request",
             answer=f"That was said before {request.name} could be read here, so it decides nothing. Please repeat it.",

@@ -13,16 +13,17 @@ from bot.model.crash import Classification, CrashClass, RelaunchAdvice
 from bot.model.incident import Incident, open_incident
 from bot.model.person import Actor
 from bot.model.plan import PlannedCheckpoint, RelaunchPlan, RequestState
-from bot.model.record import Record
+from bot.model.record import Decision, Record
 from bot.model.run import Run, RunState
 from bot.model.value import CheckId
 from bot.model.verdict import Finding, Severity
 from handlers.allowed import carry_out, why_not_allowed
 from handlers.command import answer_command
 from handlers.commands.question import Answered
+from handlers.reply import decide_said
 from tests.fakes.decisions import a_plan
 from tests.fakes.snapshots import AT, RUN
-from tests.unit.handlers.scene import ADA, GUEST, context, record, request, slack
+from tests.unit.handlers.scene import ADA, GUEST, MEMBER, context, record, request, said, slack
 from tests.unit.handlers.test_command import a_question
 
 ADA_SAYS, BOB_SAYS = slack("U0ADA"), slack("U0BOB")
@@ -227,6 +228,24 @@ def test_a_use_makes_one_grant_of_the_dris_and_is_announced_at_once() -> None:
     assert decision.run.allowance is not None
     assert decision.run.allowance.left == 2
     assert [entry.what for entry in decision.audit] == ["approved_in_advance"]
+
+
+def test_a_no_stops_what_was_allowed_in_advance_before_it_begins() -> None:
+    known = record(run=Run(run_id=RUN, state=RunState.FAILED, allowance=an_allowance()), posted=())
+    begun = carry_out(request(plan=a_relaunch()), an_allowance(), known, context(), AT)
+    assert "`deny R7`" in begun.tell[0].update.next
+    under_way = known.model_copy(update={"requests": begun.requests, "actions": begun.actions})
+
+    def no(text: str, who: Actor = ADA_SAYS, at: timedelta = timedelta(minutes=1)) -> Decision:
+        return decide_said(under_way, said(text, who, at=AT + at), MEMBER, context(), AT + timedelta(minutes=2))
+
+    for text in ("deny R7", "deny"):
+        (ended,) = no(text).actions
+        assert ended.state is ActionState.VOID
+    # Not by anybody, nor by a no that was about something earlier; and a yes to it is none of its own.
+    assert no("deny R7", BOB_SAYS).actions == ()
+    assert no("deny", at=timedelta(minutes=-1)).actions == ()
+    assert no("approve R7").actions == ()
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(0, 3)), max_size=6), st.integers(1, 5))
