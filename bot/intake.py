@@ -310,7 +310,9 @@ class Intake:
                 {each.run_id for each in records.values() if place in each.roots(ChannelName.GITHUB)}
             )
         answered = answer_command(question)
-        decision = answered.decision.model_copy(update={"tell": (*answered.decision.tell, answered.telling)})
+        # A robot is not answered: two that answer each other never end (field report R04).
+        answer = () if event.actor.is_bot else (answered.telling,)
+        decision = answered.decision.model_copy(update={"tell": (*answered.decision.tell, *answer)})
         about = answered.run_id
         if about is not None and about in contexts:
             record = next(each for each in shown if each.run_id == about)

@@ -523,6 +523,17 @@ async def test_a_forged_or_stale_yes_grants_nothing_and_is_noted_exactly_once(de
     assert attempt.event.place.key in entry.detail or entry.what == "command_refused"
 
 
+@pytest.mark.parametrize("text", ["/hero status", "/hero nonsense", "/hero allow relaunch 3 until 09:00 for infra"])
+async def test_a_robots_command_is_not_answered(desk: Desk, text: str) -> None:
+    await desk.put((request(),))
+    user = {"id": 77, "login": "ci[bot]", "type": "Bot"}
+
+    assert await desk.happens(on_github(text, user=user), "by a robot")
+
+    assert await desk.answers() == []
+    assert [entry.why for entry in await desk.attempts()] == (["a_bot"] if "allow" in text else [])
+
+
 @pytest.mark.parametrize("verb", ["runs", "catchup", "incidents", "audit"])
 async def test_a_stranger_hears_on_github_of_no_run_but_that_of_the_issue(desk: Desk, verb: str) -> None:
     await desk.put((request(),))
