@@ -7,8 +7,9 @@ from tests.fakes.github_access import Access
 from tests.fakes.github_world import World
 
 MENTION = re.compile(r"(?<![\w`])@([a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:/[a-z0-9][a-z0-9._-]*)?)", re.IGNORECASE)
-NOT_RENDERED = re.compile(r"<!--.*?-->|(?ms:^(```|~~~).*?^\1)|(`+)[^`].*?\2", re.DOTALL)
-"""Comments and code, where an `@` notifies nobody. A backslash before it does not help: it is gone by then."""
+NOT_RENDERED = re.compile(r"<!--.*?-->|\\`|(?ms:^(```|~~~).*?^\1)|(`+)[^`].*?\2", re.DOTALL)
+"""Comments and code, where an `@` notifies nobody. A backslash before an `@` does not help: it is gone by then; one
+before a backtick makes it begin no code."""
 MARKER = re.compile(r"<!--.*?-->", re.DOTALL)
 
 
