@@ -30,7 +30,7 @@ class Launcher:
 
 def state(**fields: Any) -> CodeState:
     given: dict[str, Any] = {
-        "directory": "/work/hero",
+        "directory": "/src/hero",
         "head": SHA,
         "branch": "main",
         "dirty": (),

@@ -25,7 +25,7 @@ ON_MAIN = SourceCommit(sha=SHA, pushed_to=("origin/main",), is_ancestor=True)
 def state(**fields: Any) -> CodeState:
     """Return a clean checkout at the source commit, which is on the fetched main."""
     given: dict[str, Any] = {
-        "directory": "/work/hero",
+        "directory": "/src/hero",
         "head": SHA,
         "branch": "main",
         "dirty": (),
@@ -75,7 +75,7 @@ def test_a_checkout_elsewhere_says_what_a_relaunch_would_train_and_both_ways_bac
 
     assert "at bbbbbbbbbbbb (branch topic) and not at aaaaaaaaaaaa; 2 files that count differ" in found.summary
     assert any("touches the training trajectory" in line and "src/model.py" in line for line in found.evidence)
-    assert f"git -C /work/hero checkout --detach {SHA}" in found.advice
+    assert f"git -C /src/hero checkout --detach {SHA}" in found.advice
     assert f"worktree add ../hero-12d8b6f0 {SHA}" in found.advice
     assert "not touched" in found.advice
     assert not found.is_recoverable
@@ -103,7 +103,7 @@ def test_a_commit_that_was_not_pushed_or_is_on_another_branch_is_told_with_the_c
     astray = finding(state(source=SourceCommit(sha=SHA, pushed_to=("origin/topic",), is_ancestor=False)))
 
     assert "on no branch of origin: it was not pushed" in unpushed.summary
-    assert f"git -C /work/hero push origin {SHA}:refs/heads/BRANCH" in unpushed.advice
+    assert f"git -C /src/hero push origin {SHA}:refs/heads/BRANCH" in unpushed.advice
     assert "is on origin/topic and not on origin/main" in astray.summary
 
 
