@@ -36,19 +36,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write tests/golden/ anew; review the diff as prose")
 
 
-# Whole bots, clusters and killed processes take turns in one lane (pytest -n 2 --dist loadgroup); the other lane is for
-# all that is quick. Two bots at once would measure the machine.
-ONE_AT_A_TIME = ("tests/e2e/", "tests/contract/test_iris_", "tests/contract/test_finelog_", "tests/contract/test_log_")
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Let what needs a machine to itself share one worker, where there are several."""
-    for item in items:
-        if item.nodeid.startswith(ONE_AT_A_TIME) or "cluster" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.xdist_group("one at a time"))
-
-
 @pytest.fixture(scope="session", autouse=True)
 def quiet_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """No settings, accounts, proxies or home of the machine, for the tests and for the processes they start."""
