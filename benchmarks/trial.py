@@ -6,9 +6,9 @@ import numpy as np
 
 from benchmarks.ratios import compare
 from bot.model.gate import parse_gate
+from bot.model.series import Figure
 from bot.model.trial import Window
 from checks.trial.gates import judge_gate
-from checks.trial.rows import Figure
 
 _STEPS = 1_000_000
 _GATES = tuple(map(parse_gate, ("loss mean <= +0.002", "loss max <= +0.5", "loss p95 <= +0.01")))

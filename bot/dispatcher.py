@@ -12,7 +12,7 @@ import structlog
 
 from bot.actions.checklist import with_checklist
 from bot.actions.ports import Launcher
-from bot.actions.relaunch import NoPlan, plan_relaunch, shape_of
+from bot.actions.relaunch import plan_relaunch, shape_of
 from bot.channels.ports import Channel
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
@@ -27,7 +27,8 @@ from bot.model.delivery import ONE_WAY, ChannelName, Delivery, Never, Target
 from bot.model.errand import Errand, Found
 from bot.model.event import RunChecked
 from bot.model.person import Person
-from bot.model.plan import RelaunchPlan, RequestState
+from bot.model.plan import RequestState
+from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.preflight import PreflightReport
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import Instance, RunState

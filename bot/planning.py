@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from bot.actions.checklist import with_checklist
 from bot.actions.ports import Checklist, Launcher
-from bot.actions.relaunch import NoPlan, plan_relaunch
+from bot.actions.relaunch import plan_relaunch
 from bot.model.contract import Contract
 from bot.model.errand import Answer, Errand, Found
-from bot.model.plan import RelaunchPlan
+from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.preflight import Decision, PreflightFinding, PreflightReport, Weight
 from bot.model.record import Record
 from bot.model.value import CheckId, Value

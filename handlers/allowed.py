@@ -11,7 +11,8 @@ from bot.model.allowance import Allowance, Use
 from bot.model.audit import AuditEntry
 from bot.model.crash import RelaunchAdvice
 from bot.model.incident import Incident
-from bot.model.plan import RelaunchPlan, Request, RequestState
+from bot.model.plan import Request, RequestState
+from bot.model.planned import RelaunchPlan
 from bot.model.record import Decision, Record
 from bot.model.run import RunState
 from bot.model.update import UpdateKind

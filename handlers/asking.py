@@ -5,11 +5,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from bot.actions.relaunch import NoPlan, differences
+from bot.actions.relaunch import differences
 from bot.model.audit import AuditEntry
 from bot.model.incident import Incident
 from bot.model.job import JobState
-from bot.model.plan import RelaunchPlan, Request, RequestState
+from bot.model.plan import Request, RequestState
+from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.reading import Known, Unknown
 from bot.model.record import Decision, Record
 from bot.model.run import RunState

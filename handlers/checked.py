@@ -6,13 +6,13 @@ The main loop ends here: ``app.py`` → ``scheduler.py`` → ``watcher.py`` → 
 import hashlib
 from datetime import datetime
 
-from bot.actions.relaunch import NoPlan
 from bot.model.action import Action, ActionState, StepName
 from bot.model.curve import CURVE, Curve, read_curve
 from bot.model.durations import say_duration
 from bot.model.event import RunChecked
 from bot.model.incident import Incident, News
-from bot.model.plan import RelaunchPlan, Request, StopPlan
+from bot.model.plan import Request
+from bot.model.planned import NoPlan, RelaunchPlan, StopPlan
 from bot.model.reading import Known
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import Run, RunState

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from bot.model.action import Action, ActionState, Done, Refused
-from bot.model.plan import SealPlan
+from bot.model.planned import SealPlan
 from bot.model.record import Record, Telling
 from bot.model.run import Run
 from bot.model.update import UpdateKind

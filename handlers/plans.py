@@ -3,9 +3,12 @@
 from typing import assert_never
 
 from bot.model.action import Action, StepName
-from bot.model.plan import CleanUpPlan, Plan, RelaunchPlan, Request, SealPlan, StopPlan
+from bot.model.plan import Plan, Request
+from bot.model.planned import CleanUpPlan, RelaunchPlan, SealPlan, StopPlan
 from bot.model.record import Record
+from bot.model.trialplan import CutOverPlan, GoPlan, RollbackPlan, TrialPlan
 from bot.render.words import say_bytes, say_command
+from handlers.trialplans import trial_deed, trial_first, trial_lines, trial_question
 
 
 def question_of(plan: Plan, record: Record) -> str:
@@ -23,6 +26,8 @@ def question_of(plan: Plan, record: Record) -> str:
             return f"delete {len(plan.removals)} checkpoint{'' if one else 's'} of this run for good ({freed})"
         case SealPlan():
             return f"seal this run with the tag {plan.tag}"
+        case TrialPlan() | CutOverPlan() | GoPlan() | RollbackPlan():
+            return trial_question(plan)
         case _:
             assert_never(plan)
 
@@ -46,6 +51,8 @@ def deed_of(plan: Plan, record: Record, action: Action | None = None) -> str:
             return "clean-up"
         case SealPlan():
             return "seal"
+        case TrialPlan() | CutOverPlan() | GoPlan() | RollbackPlan():
+            return trial_deed(plan)
         case _:
             assert_never(plan)
 
@@ -61,13 +68,27 @@ def first_of(plan: Plan) -> str:
             return f"delete {plan.removals[0].path} first, then the others, one by one"
         case SealPlan():
             return f"create the tag {plan.tag}"
+        case TrialPlan() | CutOverPlan() | GoPlan() | RollbackPlan():
+            return trial_first(plan)
         case _:
             assert_never(plan)
 
 
+_VERBS = {
+    "relaunch": "relaunch",
+    "stop": "stop",
+    "cleanup": "cleanup",
+    "seal": "seal",
+    "trial": "trial plan",
+    "cutover": "trial cutover",
+    "go": "trial go",
+    "rollback": "rollback",
+}
+
+
 def asks_again(request: Request) -> str:
     """Say which command puts the same question once more."""
-    verb = {"relaunch": "relaunch", "stop": "stop", "cleanup": "cleanup", "seal": "seal"}[request.plan.kind]
+    verb = _VERBS[request.plan.kind]
     return f"`/hero {verb} {request.run_id}` asks again"
 
 
@@ -100,6 +121,8 @@ def plan_lines(plan: Plan) -> tuple[str, ...]:
                 f"text: {plan.message}",
                 digest,
             )
+        case TrialPlan() | CutOverPlan() | GoPlan() | RollbackPlan():
+            return (*trial_lines(plan), digest)
         case _:
             assert_never(plan)
 

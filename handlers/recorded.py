@@ -30,7 +30,8 @@ from bot.model.chronicle import (
 )
 from bot.model.delivery import ChannelName
 from bot.model.incident import Incident
-from bot.model.plan import Plan, RelaunchPlan, RequestState, SealPlan
+from bot.model.plan import Plan, RequestState
+from bot.model.planned import RelaunchPlan, SealPlan
 from bot.model.promotion import is_on_record
 from bot.model.reading import Known
 from bot.model.record import Decision, Record, Telling

@@ -1,7 +1,6 @@
 """What the launch checklist's report makes of a plan: refused, or put to the DRI with what is not clear. Pure."""
 
-from bot.actions.relaunch import NoPlan
-from bot.model.plan import RelaunchPlan
+from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.preflight import PreflightFinding, PreflightReport, Weight
 
 

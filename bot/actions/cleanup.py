@@ -13,7 +13,7 @@ from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Waiti
 from bot.model.contract import Contract
 from bot.model.errand import Answer, CannotYet, Errand, Found, Planned
 from bot.model.places import normalised, overlaps
-from bot.model.plan import CleanUpPlan, PlannedRemoval
+from bot.model.planned import CleanUpPlan, PlannedRemoval
 from bot.model.reading import Gap, Unknown
 from bot.model.record import Record
 from bot.model.snapshot import Checkpoint

@@ -23,7 +23,8 @@ from bot.model.action import Done, Refused, StepOutcome, Uncertain
 from bot.model.contract import Contract, LocalContract
 from bot.model.durations import say_duration
 from bot.model.job import Job
-from bot.model.plan import Grant, RelaunchPlan, StopPlan
+from bot.model.plan import Grant
+from bot.model.planned import RelaunchPlan, StopPlan
 from bot.model.reading import Reading
 from bot.model.value import JobId, Value
 from bot.sources.local import LocalOrchestrator, find_job, read_job

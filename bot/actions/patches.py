@@ -14,7 +14,7 @@ from bot.errors import ServiceError
 from bot.model.action import Action, Refused, StepName, StepOutcome, Waiting
 from bot.model.code import Patch
 from bot.model.contract import Contract
-from bot.model.plan import RelaunchPlan
+from bot.model.planned import RelaunchPlan
 from bot.model.reading import Reading, Unknown
 from bot.redaction import Redactor
 from bot.threads import BoundedThreads

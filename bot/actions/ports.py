@@ -7,11 +7,15 @@ from typing import Protocol
 from bot.model.action import Action, StepName, StepOutcome
 from bot.model.contract import Contract
 from bot.model.job import Job
-from bot.model.plan import Grant, RelaunchPlan, StopPlan
+from bot.model.plan import Grant
+from bot.model.planned import RelaunchPlan, StopPlan
 from bot.model.preflight import PreflightReport
 from bot.model.reading import Reading
 from bot.model.record import Record
+from bot.model.rehearsal import Rehearsal
 from bot.model.snapshot import Snapshot
+from bot.model.tracker import TrackerState
+from bot.model.trialplan import PlannedFork, TrialPlan
 from bot.model.value import JobId, Value
 
 type Fence = Callable[[], Awaitable[None]]
@@ -96,5 +100,34 @@ class StepTaker(Protocol):
             is_resumed: whether the intent was committed earlier, so that the step may have happened already: the world
                 is asked before anything is done again.
             fence: awaited right before the world is changed.
+        """
+        ...
+
+
+class Rehearses(Protocol):
+    """Reads what the guards of a trial judge; see ``bot.rehearsing``."""
+
+    async def rehearse(self, contract: Contract, record: Record, plan: TrialPlan) -> Rehearsal:
+        """Read both runs and everything beside them; it always ends with a rehearsal, with Unknowns where needed.
+
+        Args:
+            contract: the old run's.
+            record: what is remembered of the old run.
+            plan: what was agreed, or what is about to be.
+        """
+        ...
+
+
+class Forker(Protocol):
+    """Forks a run's history in its tracker, exactly once."""
+
+    async def find(self, fork: PlannedFork) -> Reading[TrackerState | None]:
+        """Ask for the child's run; Known(None) only when the tracker answered that it has none."""
+        ...
+
+    async def create(self, fork: PlannedFork) -> StepOutcome:
+        """Create it once. Done, Refused when it is certain that nothing was created, else Uncertain.
+
+        Never repeats by itself; the caller looks before it ever calls this again.
         """
         ...

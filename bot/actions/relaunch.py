@@ -3,26 +3,14 @@
 from bot.actions.ports import Launcher, Submission, Unlaunchable
 from bot.model.code import CodeState
 from bot.model.contract import Contract
-from bot.model.plan import PlannedCheckpoint, RelaunchPlan
+from bot.model.planned import NoPlan, PlannedCheckpoint, RelaunchPlan
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.run import Instance
 from bot.model.snapshot import Snapshot, newest_complete
-from bot.model.value import Value
 from bot.redaction import Redactor
 from checks.check import thresholds_of
 from checks.code import LINEAGE, checkout_astray, is_cut_off
 from checks.kin import rivals
-
-
-class NoPlan(Value):
-    """Why no plan can be made now, and what would make one possible."""
-
-    reason: str
-    fix: str
-    is_unknown: bool
-    """True when something could not be read: it may be possible at the next look, and nothing is concluded."""
-    evidence: tuple[str, ...] = ()
-    """What else stands in the way, one line each with its fix."""
 
 
 def plan_relaunch(

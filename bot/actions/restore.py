@@ -4,7 +4,7 @@ import re
 from typing import Literal
 
 from bot.model.contract import Contract
-from bot.model.plan import RelaunchPlan
+from bot.model.planned import RelaunchPlan
 from bot.model.reading import Known, Unknown
 from bot.model.snapshot import Snapshot
 from bot.model.value import Value

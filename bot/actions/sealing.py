@@ -9,7 +9,7 @@ from bot.clock import Clock
 from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Uncertain, Waiting
 from bot.model.contract import Contract
 from bot.model.errand import CannotYet, Errand, Found, Planned
-from bot.model.plan import PlannedCheckpoint, SealPlan
+from bot.model.planned import PlannedCheckpoint, SealPlan
 from bot.model.reading import Reading, Unknown
 from bot.model.record import Record
 from bot.model.roles import with_roles

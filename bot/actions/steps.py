@@ -6,14 +6,14 @@ from typing import assert_never
 
 from bot.actions.checklist import with_checklist
 from bot.actions.ports import Checklist, Fence, Launcher
-from bot.actions.relaunch import NoPlan, differences, plan_relaunch
+from bot.actions.relaunch import differences, plan_relaunch
 from bot.actions.restore import NotYet, Restored, WrongRestore, judge_restore
 from bot.actions.stopping import stop_job
 from bot.clock import Clock
 from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Uncertain, Waiting
 from bot.model.contract import Contract
 from bot.model.job import Job, JobState
-from bot.model.plan import RelaunchPlan
+from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.record import Record
 from bot.model.run import Instance
@@ -103,7 +103,7 @@ class Steps:
                 return await self._stabilise(action, contract)
             case StepName.RESTORE:
                 return await self._restore(action, contract)
-            case StepName.DELETE | StepName.TAG:
+            case StepName.DELETE | StepName.TAG | StepName.FORK:
                 msg = f"a relaunch has no step {step}"
                 raise AssertionError(msg)
             case _:

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from bot.actions.ports import Fence, Launcher
-from bot.actions.relaunch import NoPlan
 from bot.clock import Clock
 from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Waiting
 from bot.model.contract import Contract
 from bot.model.errand import CannotYet, Errand, Found, Planned
-from bot.model.plan import Grant, RelaunchPlan, StopPlan
+from bot.model.plan import Grant
+from bot.model.planned import NoPlan, RelaunchPlan, StopPlan
 from bot.model.reading import Known, Unknown
 from bot.model.record import Record
 from bot.model.snapshot import Snapshot
@@ -120,6 +120,7 @@ class StopSteps:
                 | StepName.RESTORE
                 | StepName.DELETE
                 | StepName.TAG
+                | StepName.FORK
             ):
                 msg = f"a stop has no step {step}"
                 raise AssertionError(msg)

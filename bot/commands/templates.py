@@ -130,6 +130,7 @@ _EXAMPLES: Mapping[str, object] = {
     "trial.coverage_gaps": ["evaluations fall outside the window"],
     "trial.starts_at": "2026-11-30T09:00:00+01:00",
     "trial.rollback_by": "2026-11-30T16:00:00+01:00",
+    "trial.startup_limit": "45m",
     "trial.submitter": PERSON,
     "trial.issue": 2,
     "trial.thread": "1712345678.000100",

@@ -11,13 +11,13 @@ from bot.contracts import BadContract, Contracts
 from bot.errors import ConfigurationError
 from bot.model.contract import Contract
 from bot.model.gate import Direction, Gate, parse_gate
+from bot.model.series import History
 from bot.model.trial import ALPHA, WINDOW_STEPS, Comparison, Happened, Judged, Moved, Outcome, Quiet, Window
 from bot.render.text import clean
 from bot.replay.columns import read_history
 from bot.replay.reading import BadFileError, word_of
 from bot.sources.metric_rows import FIGURES
 from checks.trial.compare import compare
-from checks.trial.rows import History
 
 _LINE = 1000
 _WINDOW = re.compile(r"(\d{1,15})(?::(\d{1,15}))?")

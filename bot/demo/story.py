@@ -24,7 +24,7 @@ from rich.status import Status
 from rich.table import Table
 
 from bot.actions.local import LocalLauncher
-from bot.actions.relaunch import NoPlan, plan_relaunch, shape_of
+from bot.actions.relaunch import plan_relaunch, shape_of
 from bot.app import run_bot
 from bot.building import Parts
 from bot.channels.console import ConsoleChannel
@@ -35,7 +35,8 @@ from bot.errors import HeroError
 from bot.model.action import ActionState, Done
 from bot.model.contract import Contract
 from bot.model.delivery import ChannelName
-from bot.model.plan import Grant, RelaunchPlan, RequestState
+from bot.model.plan import Grant, RequestState
+from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.reading import Known
 from bot.model.record import Decision, Record
 from bot.model.run import Instance, RunState

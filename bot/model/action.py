@@ -6,7 +6,9 @@ from typing import Literal
 
 from pydantic import AwareDatetime
 
-from bot.model.plan import Grant, Plan, RelaunchPlan
+from bot.model.plan import Grant, Plan
+from bot.model.planned import RelaunchPlan
+from bot.model.trialplan import CutOverPlan, RollbackPlan
 from bot.model.value import RunId, Value
 
 
@@ -29,6 +31,8 @@ class StepName(StrEnum):
     """Delete the listed checkpoints, one after the other, each looked at right before."""
     TAG = "tag"
     """Create the seal's tag exactly once."""
+    FORK = "fork"
+    """Fork the tracker's history exactly once."""
 
 
 STEPS: Mapping[str, tuple[StepName, ...]] = {
@@ -43,10 +47,29 @@ STEPS: Mapping[str, tuple[StepName, ...]] = {
     "stop": (StepName.VERIFY, StepName.STOP),
     "cleanup": (StepName.VERIFY, StepName.DELETE),
     "seal": (StepName.VERIFY, StepName.TAG),
+    "trial": (StepName.VERIFY,),
+    "cutover": (
+        StepName.VERIFY,
+        StepName.FORK,
+        StepName.STOP,
+        StepName.SUBMIT,
+        StepName.CONFIRM,
+        StepName.STABILISE,
+        StepName.RESTORE,
+    ),
+    "go": (StepName.VERIFY,),
+    "rollback": (
+        StepName.VERIFY,
+        StepName.STOP,
+        StepName.SUBMIT,
+        StepName.CONFIRM,
+        StepName.STABILISE,
+        StepName.RESTORE,
+    ),
 }
 """The steps of each kind of plan, in their order."""
 
-CHANGING = frozenset({StepName.STOP, StepName.SUBMIT, StepName.DELETE, StepName.TAG})
+CHANGING = frozenset({StepName.STOP, StepName.SUBMIT, StepName.DELETE, StepName.TAG, StepName.FORK})
 """The steps that change the world; once one is begun, a yes cannot be taken back by deleting it."""
 
 
@@ -151,10 +174,14 @@ class Action(Value):
         Raises:
             AssertionError: the action is of another kind; the caller should have known.
         """
-        if not isinstance(self.plan, RelaunchPlan):
-            msg = f"action {self.number} is a {self.plan.kind}, not a relaunch"
-            raise AssertionError(msg)  # noqa: TRY004 - a bug of ours, not a wrong argument
-        return self.plan
+        match self.plan:
+            case RelaunchPlan() as plan:
+                return plan
+            case CutOverPlan(launch=launch) | RollbackPlan(launch=launch):
+                return launch
+            case _:
+                msg = f"action {self.number} is a {self.plan.kind} and launches nothing"
+                raise AssertionError(msg)
 
     def begun(self, step: StepName, at: AwareDatetime) -> "Action":
         """Return the action with the intent of a step noted."""

@@ -3,6 +3,7 @@
 from bot.model.action import Action
 from bot.model.audit import AuditEntry
 from bot.model.chronicle import Happening
+from bot.model.conduct import Stage
 from bot.model.delivery import ChannelName, Posted, Target
 from bot.model.history import VerdictChange
 from bot.model.incident import Incident
@@ -28,6 +29,10 @@ class Record(Value):
     verdicts: dict[CheckId, VerdictChange] = {}
     """Each check's last verdict on record."""
     posted: tuple[Posted, ...] = ()
+    trial_of: RunId | None = None
+    """The run of whose trial this one is the child, while that is not over; None for every other run."""
+    trial_stage: Stage | None = None
+    """How far that trial is."""
     next_incident: int = 1
     """Numbers that are free in this transaction; counted over all runs, since people say ``R7`` without a run."""
     next_request: int = 1

@@ -6,6 +6,7 @@ from enum import StrEnum
 from pydantic import AwareDatetime
 
 from bot.model.allowance import Allowance
+from bot.model.conduct import Trial
 from bot.model.drift import ConfigShape
 from bot.model.errand import Errand
 from bot.model.ladder import OpenPage
@@ -116,6 +117,8 @@ class Run(Value):
     seal: str = ""
     """The tag that says that the run is finished and all of it is in its place; empty before that."""
     is_paused: bool = False
+    trial: Trial | None = None
+    """The trial of a change of this run; the newest one, also when it is over."""
     errands: tuple[Errand, ...] = ()
     """What was asked for by command and is to be looked into after the next check."""
     promised: dict[str, str] = {}

@@ -5,11 +5,13 @@
 """
 
 import math
+from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
 
 from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints
 
+from bot.model.durations import Duration
 from bot.model.gate import Gate, parse_gate
 from bot.model.part import Part
 from bot.model.value import PersonName, RunId, Value
@@ -55,7 +57,17 @@ class TrialContract(Part):
     rollback_by: AwareDatetime | None = None
     """Until when a rollback is possible within working hours."""
     submitter: PersonName | None = None
-    """The one person who submits, by the name in ``[people]``."""
+    """Who owns the submission, by the name in ``[people]``; without it the DRI. Hero submits in their name."""
+    automatic_rollback: bool = False
+    """Whether the DRI's yes to the plan is also their yes to roll a failed trial back at once, without being asked."""
+    startup_limit: Duration | None = None
+    """How long restore, compilation and prefetch may take, where the launched configuration states no watchdog."""
+    look: Duration = timedelta(seconds=60)
+    """How often the two runs are looked at from the cut-over on."""
+    inventory: tuple[str, ...] = ()
+    """Directories of git checkouts in which what pins the old run's id, or a changed metric key, is searched."""
+    changed_metrics: tuple[str, ...] = ()
+    """The metric keys that the change touches, as the tracker writes them."""
     issue: int | None = Field(default=None, ge=1)
     """Number of the trial's issue, when it is not the run's."""
     thread: Annotated[str, StringConstraints(min_length=1)] | None = None

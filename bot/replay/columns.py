@@ -4,8 +4,8 @@ from array import array
 
 import numpy as np
 
+from bot.model.series import Figure, History
 from bot.replay.reading import Columns, read_rows
-from checks.trial.rows import Figure, History
 
 
 def read_history(name: str, columns: Columns, also: Columns) -> History:

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 
 from bot.errors import ConfigurationError
+from bot.model.series import NOTHING, History
 from bot.model.trial import Comparison, Judged, Outcome, Window
-from checks.trial.rows import NOTHING, History, Side, pair_up, take_side
+from checks.trial.rows import Side, pair_up, take_side
 
 _FIRST = ("loss", "tokens_per_second", "step_time_s", "mfu")
 _MOST_FIGURES = 4

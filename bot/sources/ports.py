@@ -9,6 +9,7 @@ from bot.model.job import Job
 from bot.model.launched import LaunchedConfig
 from bot.model.pods import Pod
 from bot.model.reading import Reading
+from bot.model.series import RunRows
 from bot.model.snapshot import Checkpoint, LogTail, Metrics
 from bot.model.telemetry import Telemetry
 from bot.model.tracker import TrackerState
@@ -126,5 +127,22 @@ class PodSource(Protocol):
         """List the pods of a job's tasks and of those below it; Known(()) only when the cluster answered so.
 
         The job is told by its id and not by what the orchestrator knows of it: pods may outlive their job.
+        """
+        ...
+
+
+class RowsSource(Protocol):
+    """What a run logged between two steps, every row of it, told apart by who logged it."""
+
+    async def rows(
+        self, contract: Contract, *, first_step: int, last_step: int, figures: tuple[str, ...]
+    ) -> Reading[RunRows]:
+        """Return every row of these steps, of all executions of the run.
+
+        Args:
+            contract: of the run; its ``[metrics]`` says what its figures are called.
+            first_step: of the rows.
+            last_step: inclusive.
+            figures: Hero's words, or the figures' own names; empty for all that the run logs.
         """
         ...

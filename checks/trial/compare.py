@@ -3,9 +3,10 @@
 import numpy as np
 
 from bot.model.gate import Gate, Reduce
+from bot.model.series import History
 from bot.model.trial import Comparison, Happened, Judged, Moved, Outcome, Quiet, Window, finite, worst
 from checks.trial.gates import judge_gate
-from checks.trial.rows import History, pair_up, take_side
+from checks.trial.rows import pair_up, take_side
 
 _COUNTS = ("crashes", "retries", "watchdogs", "alerts")
 

@@ -10,10 +10,11 @@ import math
 import numpy as np
 
 from bot.model.gate import Gate, Reduce
+from bot.model.series import NOTHING, Figure
 from bot.model.trial import Judged, Outcome, Window, finite
 from checks.trial.itself import is_too_often
 from checks.trial.measures import Measured, measure, scale_of
-from checks.trial.rows import NOTHING, Figure, Pairs, Side, pair_up, take_side
+from checks.trial.rows import Pairs, Side, pair_up, take_side
 from checks.trial.sequence import FEWEST_BLOCKS
 
 _FEWEST_FOR_PAIRING = 20

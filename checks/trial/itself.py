@@ -10,8 +10,8 @@ import math
 import numpy as np
 
 from bot.model.gate import Direction
+from bot.model.series import Floats
 from bot.model.trial import Doubt
-from checks.trial.rows import Floats
 from checks.trial.sequence import FEWEST_BLOCKS, mean_looks
 
 TRIALS = 2000

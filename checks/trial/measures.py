@@ -6,9 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from bot.model.gate import Direction, Gate, Reduce
+from bot.model.series import Floats, Ints
 from bot.model.trial import Doubt, finite
 from checks.trial.itself import judge_itself
-from checks.trial.rows import Floats, Ints, Pairs
+from checks.trial.rows import Pairs
 from checks.trial.sequence import mean_looks, quantile_bounds
 
 FEWEST_STEPS_A_BLOCK = 10

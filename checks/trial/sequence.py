@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from checks.trial.rows import Flags, Floats
+from bot.model.series import Flags, Floats
 
 FEWEST_BLOCKS = 8
 """Below, there is no interval: the autocorrelation of so few values says nothing."""

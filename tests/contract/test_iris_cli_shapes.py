@@ -20,7 +20,8 @@ from bot.errors import LeaseLostError
 from bot.model.action import Done, Refused, Uncertain
 from bot.model.contract import Contract, IrisContract
 from bot.model.job import JobState, TaskState
-from bot.model.plan import Grant, RelaunchPlan
+from bot.model.plan import Grant
+from bot.model.planned import RelaunchPlan
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.value import JobId, PersonName, RunId
 from bot.redaction import Redactor
@@ -48,7 +49,8 @@ import asyncio, sys
 from pathlib import Path
 from bot.actions.iris import IrisLauncher
 from bot.model.contract import Contract
-from bot.model.plan import Grant, RelaunchPlan
+from bot.model.plan import Grant
+from bot.model.planned import RelaunchPlan
 from bot.redaction import Redactor
 from bot.settings import IrisSettings
 from bot.sources.iris.source import IrisOrchestrator

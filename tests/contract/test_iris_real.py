@@ -15,7 +15,8 @@ from bot.clock import SystemClock
 from bot.model.action import Done, Uncertain
 from bot.model.contract import Contract, IrisContract
 from bot.model.job import Job, JobState, Task, TaskState
-from bot.model.plan import Grant, RelaunchPlan
+from bot.model.plan import Grant
+from bot.model.planned import RelaunchPlan
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.value import JobId, PersonName, RunId
 from bot.redaction import Redactor

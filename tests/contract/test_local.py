@@ -28,7 +28,8 @@ from bot.errors import LeaseLostError
 from bot.model.action import Done, Refused, StepOutcome, Uncertain
 from bot.model.contract import Contract, LocalContract
 from bot.model.job import Job, JobState
-from bot.model.plan import Grant, RelaunchPlan
+from bot.model.plan import Grant
+from bot.model.planned import RelaunchPlan
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.value import JobId, PersonName, RunId, Value
 from bot.sources import local_processes

@@ -10,7 +10,8 @@ from bot.actions.ports import Fence
 from bot.clock import SystemClock
 from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Waiting
 from bot.model.contract import Contract
-from bot.model.plan import Grant, RelaunchPlan
+from bot.model.plan import Grant
+from bot.model.planned import RelaunchPlan
 from bot.model.reading import Known
 from bot.redaction import Redactor
 from bot.settings import GitSettings

@@ -6,7 +6,8 @@ from bot.model.action import Action
 from bot.model.delivery import ChannelName, Target
 from bot.model.event import Place, Said
 from bot.model.person import Actor, Platform
-from bot.model.plan import Grant, RelaunchPlan, Request
+from bot.model.plan import Grant, Request
+from bot.model.planned import RelaunchPlan
 from bot.model.record import Telling
 from bot.model.update import Update, UpdateKind
 from bot.model.value import JobId, PersonName, RunId

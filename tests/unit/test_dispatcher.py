@@ -18,7 +18,8 @@ from bot.model.audit import ATTEMPTS
 from bot.model.delivery import ChannelName, Delivery, Never, SendOutcome, Sent, Target
 from bot.model.event import Commanded, Place, RunChecked, Unsaid
 from bot.model.person import Actor, Standing
-from bot.model.plan import RelaunchPlan, RequestState
+from bot.model.plan import RequestState
+from bot.model.planned import RelaunchPlan
 from bot.model.preflight import PreflightFinding, PreflightReport, Weight
 from bot.model.reading import Reading
 from bot.model.record import Decision, Record

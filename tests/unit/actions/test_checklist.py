@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from bot.actions.checklist import with_checklist
-from bot.actions.relaunch import NoPlan
 from bot.model.action import ActionState
-from bot.model.plan import RelaunchPlan
+from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.preflight import PreflightFinding, PreflightReport, Weight
 from bot.model.value import CheckId
 from tests.unit.actions.world import Bench, a_bench

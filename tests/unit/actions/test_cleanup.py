@@ -14,7 +14,7 @@ from bot.contracts import BadContract
 from bot.model.action import ActionState
 from bot.model.contract import Contract
 from bot.model.errand import Answer, CannotYet, Errand, ErrandKind, Found, Planned
-from bot.model.plan import CleanUpPlan
+from bot.model.planned import CleanUpPlan
 from bot.model.value import RunId
 from bot.sources.checkpoints import CheckpointReader
 from tests.fakes.snapshots import contract, instance

@@ -16,7 +16,8 @@ from bot.model.allowance import AllowedKind, Use
 from bot.model.contract import Contract
 from bot.model.crash import CrashClass
 from bot.model.job import JobState
-from bot.model.plan import Grant, RelaunchPlan, RequestState
+from bot.model.plan import Grant, RequestState
+from bot.model.planned import RelaunchPlan
 from bot.model.pods import Pod
 from bot.model.reading import Gap
 from bot.model.record import Decision

@@ -8,7 +8,7 @@ import pytest
 
 from bot.actions.stopping import plan_stop
 from bot.model.action import ActionState, Done, StepName
-from bot.model.plan import StopPlan
+from bot.model.planned import StopPlan
 from bot.model.record import Decision
 from tests.fakes.snapshots import AT, RUN, contract, job, snapshot
 from tests.unit.actions.world import Bench, a_bench

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.actions.ports import Submission, Unlaunchable
-from bot.actions.relaunch import NoPlan, differences, plan_relaunch
+from bot.actions.relaunch import differences, plan_relaunch
 from bot.model.contract import Contract
 from bot.model.job import JobState
-from bot.model.plan import Grant, PlannedCheckpoint, RelaunchPlan, canonical_json
+from bot.model.plan import Grant
+from bot.model.planned import NoPlan, PlannedCheckpoint, RelaunchPlan, canonical_json
 from bot.model.reading import Gap
 from bot.model.record import Decision
 from bot.model.run import Instance

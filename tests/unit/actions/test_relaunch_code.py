@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bot.actions.ports import Submission
-from bot.actions.relaunch import NoPlan, differences, plan_relaunch
+from bot.actions.relaunch import differences, plan_relaunch
 from bot.model.code import CodeState, SourceCommit, SourceFault, SourceFaultKind
 from bot.model.contract import Contract
-from bot.model.plan import RelaunchPlan
+from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.value import JobId
 from bot.redaction import Redactor

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from bot.actions.restore import NotYet, Restored, WrongRestore, judge_restore
-from bot.model.plan import PlannedCheckpoint
+from bot.model.planned import PlannedCheckpoint
 from bot.model.snapshot import MetricRow, Metrics
 from tests.fakes.decisions import a_plan
 from tests.fakes.snapshots import blind, contract, snapshot, unknown

@@ -12,7 +12,7 @@ from bot.model.action import ActionState, Done, StepOutcome, Uncertain
 from bot.model.contract import Contract
 from bot.model.errand import CannotYet, Errand, ErrandKind, Found, Planned
 from bot.model.job import JobState
-from bot.model.plan import SealPlan
+from bot.model.planned import SealPlan
 from bot.model.reading import Gap, Known, Reading
 from bot.model.run import Instance
 from bot.model.snapshot import Snapshot

@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from bot.actions.relaunch import NoPlan
 from bot.actions.stopping import plan_stop
 from bot.model.action import ActionState
 from bot.model.job import JobState
-from bot.model.plan import StopPlan
+from bot.model.planned import NoPlan, StopPlan
 from bot.model.reading import Gap
 from tests.fakes.snapshots import AT, JOB, contract, instance, job, snapshot, unknown
 from tests.unit.actions.world import Bench, Killed, a_bench

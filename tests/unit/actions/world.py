@@ -19,7 +19,8 @@ from bot.errors import StoreError
 from bot.model.action import Action, ActionState, Done, Refused, StepName, StepOutcome, Uncertain
 from bot.model.contract import Contract
 from bot.model.job import Job, JobState
-from bot.model.plan import Grant, Plan, RelaunchPlan, RequestState, StopPlan
+from bot.model.plan import Grant, Plan, RequestState
+from bot.model.planned import RelaunchPlan, StopPlan
 from bot.model.pods import Pod
 from bot.model.preflight import PreflightFinding, PreflightReport
 from bot.model.reading import Gap, Known, Reading, Unknown

@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.plan import PlannedCheckpoint, RelaunchPlan
+from bot.model.planned import PlannedCheckpoint, RelaunchPlan
 from bot.model.record import Record
 from bot.model.snapshot import Checkpoint
 from checks.cleanup import Split, split_checkpoints, starts_of

@@ -11,7 +11,7 @@ from bot.model.askedsteps import asked_steps, steps_of
 from bot.model.contract import Basis, Contract
 from bot.model.drift import ConfigShape, shape_of
 from bot.model.launched import LaunchedConfig
-from bot.model.plan import RelaunchPlan
+from bot.model.planned import RelaunchPlan
 from bot.model.preflight import Preparation, StepCount, Weight
 from bot.model.reading import Gap, Known, Unknown
 from checks.preflight import ITEMS

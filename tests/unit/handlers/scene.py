@@ -4,12 +4,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from bot.actions.ports import Submission
-from bot.actions.relaunch import NoPlan, plan_relaunch, shape_of
+from bot.actions.relaunch import plan_relaunch, shape_of
 from bot.model.action import Action
 from bot.model.delivery import ChannelName, Posted
 from bot.model.event import Place, Pressed, Said
 from bot.model.person import Actor, Person, Platform, Standing
-from bot.model.plan import RelaunchPlan, Request
+from bot.model.plan import Request
+from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Decision, Record
 from bot.model.run import Run, RunState

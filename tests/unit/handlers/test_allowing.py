@@ -12,7 +12,8 @@ from bot.model.allowance import Allowance, AllowedKind, Use
 from bot.model.crash import Classification, CrashClass, RelaunchAdvice
 from bot.model.incident import Incident, open_incident
 from bot.model.person import Actor
-from bot.model.plan import PlannedCheckpoint, RelaunchPlan, RequestState
+from bot.model.plan import RequestState
+from bot.model.planned import PlannedCheckpoint, RelaunchPlan
 from bot.model.record import Decision, Record
 from bot.model.run import Run, RunState
 from bot.model.value import CheckId

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from bot.actions.relaunch import NoPlan
 from bot.model.action import Action, StepName
 from bot.model.event import RunChecked
 from bot.model.incident import Acknowledged, Incident, Open, Resolved, open_incident
 from bot.model.job import JobState
-from bot.model.plan import Grant, RelaunchPlan, Request, RequestState
+from bot.model.plan import Grant, Request, RequestState
+from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.reading import Gap, Unknown
 from bot.model.record import Decision, Record
 from bot.model.run import Progress, Run, RunState

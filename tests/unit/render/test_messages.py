@@ -9,7 +9,8 @@ import pytest
 from bot.model.action import Action, ActionState, Done, StepName
 from bot.model.curve import CURVE, Curve
 from bot.model.incident import Acknowledged, Incident, Resolved, open_incident
-from bot.model.plan import Grant, PlannedCheckpoint, Request, RequestState, SealPlan, StopPlan
+from bot.model.plan import Grant, Request, RequestState
+from bot.model.planned import PlannedCheckpoint, SealPlan, StopPlan
 from bot.model.record import Record, Telling
 from bot.model.run import Progress, Run, RunState
 from bot.model.snapshot import MetricRow

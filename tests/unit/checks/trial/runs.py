@@ -3,9 +3,9 @@
 import numpy as np
 
 from bot.model.gate import parse_gate
+from bot.model.series import Figure, Floats, Ints
 from bot.model.trial import Judged, Window
 from checks.trial.gates import judge_gate
-from checks.trial.rows import Figure, Floats, Ints
 
 FIRST = 1000
 STEPS = np.arange(FIRST, FIRST + 200)

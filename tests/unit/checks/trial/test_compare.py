@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from bot.model.gate import parse_gate
+from bot.model.series import Figure, History
 from bot.model.trial import Comparison, Happened, Outcome, worst
 from checks.trial.compare import compare
-from checks.trial.rows import Figure, History
 from tests.unit.checks.trial.runs import STEPS, WINDOW, batches, figure, noise
 
 _CALM = Happened(crashes=0, retries=0, watchdogs=0, alerts=0)

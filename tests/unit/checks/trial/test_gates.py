@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bot.model.series import Figure
 from bot.model.trial import Outcome, Window
-from checks.trial.rows import Figure
 from tests.unit.checks.trial.runs import FIRST, STEPS, batches, figure, judge, noise
 
 _GATE = "loss mean <= +0.001"

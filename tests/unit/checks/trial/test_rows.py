@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bot.model.series import Figure, History
 from bot.model.trial import Window
-from checks.trial.rows import Figure, History, Pairs, pair_up, take_side, usual_stride
+from checks.trial.rows import Pairs, pair_up, take_side, usual_stride
 from tests.unit.checks.trial.runs import STEPS, WINDOW, batches, figure
 
 _VALUES = st.sampled_from((0.0, -0.0, 1.0, 2.5, -3.0, math.nan, math.inf))
