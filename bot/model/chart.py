@@ -16,9 +16,20 @@ class Mark(Value):
     to_step: int
 
 
+class Beside(Value):
+    """Another run's series, drawn over the first one; where both have a step, the difference is drawn too."""
+
+    label: str
+    points: tuple[Point, ...]
+
+
 class Chart(Value):
     """What is drawn; bounded, so that it can travel with the message that it belongs to."""
 
     run_id: RunId
+    """In whose thread it stands."""
     points: tuple[Point, ...]
     marks: tuple[Mark, ...] = ()
+    label: str = ""
+    """What ``points`` are called beside another run's; empty where there is none."""
+    beside: Beside | None = None

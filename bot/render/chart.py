@@ -10,41 +10,103 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bot.model.chart import Chart, Mark
+from bot.model.curve import Point
+from bot.render.text import clean
 
 _COLOURS = {"critical": "#c62828", "warning": "#ef8e00", "info": "#1565c0"}
+_ONE, _FIRST, _SECOND = "#37474f", "#607d8b", "#d84315"
+"""The line of a run alone; those of two runs over one another, told apart by lightness as well as by colour."""
 _FEW = 200
 _BARS = "▁▂▃▄▅▆▇█"
 _SPEED = "tokens/s"
 _PANELS = ("loss", _SPEED)
+_LONGEST_LABEL = 40
 
 type Series = tuple[Sequence[float], Sequence[float]]
 """Steps and values; where both are NaN the line is broken."""
 
 
 def chart_png(chart: Chart) -> bytes:
-    """Return a PNG of some 900 by 500 pixels: loss above throughput, over steps, incidents marked."""
+    """Return a PNG of some 900 by 500 pixels: loss above throughput, over steps, incidents marked.
+
+    With another run beside it both are drawn over one another, and below the loss the difference at equal steps.
+    """
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - it takes a second to import
     from matplotlib.figure import Figure  # noqa: PLC0415 - as above
 
-    series = {word: each for word, each in _series_of(chart).items() if any(map(math.isfinite, each[1]))}
-    figure = Figure(figsize=(9, 1 + 2.2 * max(1, len(series))), layout="constrained")
+    panels = _panels_of(chart)
+    figure = Figure(figsize=(9, 1 + 2.2 * max(1, len(panels))), layout="constrained")
     canvas = FigureCanvasAgg(figure)
-    axes = figure.subplots(max(1, len(series)), 1, sharex=True, squeeze=False)
-    for axis, (word, points) in zip(axes[:, 0], series.items(), strict=False):
-        draw_panel(axis, word, points, chart.marks)
-    if not series:
+    axes = figure.subplots(max(1, len(panels)), 1, sharex=True, squeeze=False)
+    for axis, (word, lines) in zip(axes[:, 0], panels.items(), strict=False):
+        _draw_lines(axis, word, lines, chart.marks)
+    if not panels:
         axes[0, 0].text(0.5, 0.5, "no figures are kept yet", ha="center", transform=axes[0, 0].transAxes)
     axes[-1, 0].set_xlabel("step")
-    figure.suptitle(str(chart.run_id), parse_math=False)
+    figure.suptitle(chart_title(chart), parse_math=False)
     file = io.BytesIO()
     canvas.print_png(file)  # type: ignore[no-untyped-call] # matplotlib's own
     return file.getvalue()
 
 
-def draw_panel(axis: Any, word: str, points: Series, marks: Iterable[Mark]) -> None:
+def chart_title(chart: Chart) -> str:
+    """Return what the picture is of: a run, or one held against another."""
+    return str(chart.run_id) if chart.beside is None else f"{chart.beside.label} against {chart.label}"
+
+
+type Lines = tuple[tuple[str, str, Series], ...]
+"""Label, colour and points of each line of a panel."""
+
+
+def _panels_of(chart: Chart) -> dict[str, Lines]:
+    """Return the lines of each panel that has any finite value, from the top."""
+    mine = _series_of(chart.points)
+    if chart.beside is None:
+        lines: dict[str, Lines] = {word: (("", _ONE, each),) for word, each in mine.items()}
+    else:
+        theirs = _series_of(chart.beside.points)
+        labels = (_label(chart.label), _label(chart.beside.label))
+        lines = {word: ((labels[0], _FIRST, mine[word]), (labels[1], _SECOND, theirs[word])) for word in _PANELS}
+        lines = {"loss": lines["loss"], "loss, difference": (("", _ONE, _difference(chart)),), _SPEED: lines[_SPEED]}
+    return {
+        word: each for word, each in lines.items() if any(math.isfinite(value) for line in each for value in line[2][1])
+    }
+
+
+def _label(text: str) -> str:
+    """Return a label that fits, and that matplotlib does not hide: what begins with ``_`` stands in no legend."""
+    return clean(text, _LONGEST_LABEL).replace("\n", " ").lstrip("_")
+
+
+def _difference(chart: Chart) -> Series:
+    """Return the second run's loss less the first one's, at the steps that both have; of a step the last row counts."""
+    if chart.beside is None:
+        return [], []
+    mine, theirs = ({step: loss for step, loss, _ in points} for points in (chart.points, chart.beside.points))
+    steps = sorted(mine.keys() & theirs.keys())
+    pairs = ((mine[step], theirs[step]) for step in steps)
+    return steps, [math.nan if one is None or other is None else other - one for one, other in pairs]
+
+
+def _draw_lines(axis: Any, word: str, lines: Lines, marks: Iterable[Mark]) -> None:
+    """Draw a panel of one run or of two; a difference is read from zero."""
+    first, *others = lines
+    if word.endswith("difference"):
+        axis.axhline(0, color="#9e9e9e", linewidth=0.8)
+    draw_panel(axis, word, first[2], marks, label=first[0], colour=first[1])
+    for label, colour, (steps, values) in others:
+        axis.plot(steps, values, linewidth=0.9, color=colour, label=label, zorder=3)
+    if others:
+        for text in axis.legend(loc="upper right", fontsize=8, framealpha=0.8).get_texts():
+            text.set_parse_math(False)
+
+
+def draw_panel(
+    axis: Any, word: str, points: Series, marks: Iterable[Mark], *, label: str = "", colour: str = _ONE
+) -> None:
     """Draw one series with what happened; on a logarithmic scale where that shows more."""
     steps, values = points
-    axis.plot(steps, values, linewidth=0.7, color="#37474f", marker="." if len(steps) < _FEW else None)
+    axis.plot(steps, values, linewidth=0.7, color=colour, label=label, marker="." if len(steps) < _FEW else None)
     finite = [value for value in values if math.isfinite(value)]
     if finite and min(finite) > 0 and max(finite) > 5 * min(finite):
         axis.set_yscale("log")
@@ -67,20 +129,43 @@ def draw_panel(axis: Any, word: str, points: Series, marks: Iterable[Mark]) -> N
 
 
 def spark_lines(chart: Chart, width: int = 40) -> tuple[str, ...]:
-    """Return each series as one line of text, e.g. ``loss ▇▅▃▂▁ 3.41 → 2.31 (steps 0 to 8123)``."""
-    lines = []
-    for word, (steps, values) in _series_of(chart).items():
-        known = [(step, value) for step, value in zip(steps, values, strict=True) if math.isfinite(value)]
-        if not known:
-            lines.append(f"{word}: nothing is kept yet")
-            continue
-        # A throughput is read from zero: its small waves say nothing, its collapse everything.
-        floor = 0.0 if word == _SPEED else None
-        bars = _bars([value for _, value in known], width, floor)
-        first, last = known[0], known[-1]
-        span = f"steps {first[0]:.0f} to {last[0]:.0f}"
-        lines.append(f"{word} {bars} {first[1]:,.4g} → {last[1]:,.4g} ({span})")
-    return tuple(lines)
+    """Return each series as one line of text, e.g. ``loss ▇▅▃▂▁ 3.41 → 2.31 (steps 0 to 8123)``.
+
+    Of two runs each has its line, and the difference of their losses has one.
+    """
+    mine = _series_of(chart.points)
+    if chart.beside is None:
+        return tuple(_spark_line(word, word, each, width) for word, each in mine.items())
+    theirs = _series_of(chart.beside.points)
+    named = ((_label(chart.label), mine), (_label(chart.beside.label), theirs))
+    lines = [_spark_line(word, f"{word}, {label}", side[word], width) for word in _PANELS for label, side in named]
+    return (*lines[:2], _difference_line(_difference(chart), width), *lines[2:])
+
+
+def _spark_line(word: str, name: str, points: Series, width: int) -> str:
+    known = _finite(points)
+    if not known:
+        return f"{name}: nothing is kept yet"
+    # A throughput is read from zero: its small waves say nothing, its collapse everything.
+    floor = 0.0 if word == _SPEED else None
+    bars = _bars([value for _, value in known], width, floor)
+    first, last = known[0], known[-1]
+    span = f"steps {first[0]:.0f} to {last[0]:.0f}"
+    return f"{name} {bars} {first[1]:,.4g} → {last[1]:,.4g} ({span})"
+
+
+def _difference_line(points: Series, width: int) -> str:
+    known = _finite(points)
+    if not known:
+        return "loss, difference: no step of both yet"
+    values = [value for _, value in known]
+    step, largest = max(known, key=lambda each: abs(each[1]))
+    mean = sum(values) / len(values)
+    return f"loss, difference {_bars(values, width, None)} mean {mean:+.4g}, largest {largest:+.4g} at step {step:.0f}"
+
+
+def _finite(points: Series) -> list[tuple[float, float]]:
+    return [(step, value) for step, value in zip(*points, strict=True) if math.isfinite(value)]
 
 
 def _bars(values: list[float], width: int, floor: float | None) -> str:
@@ -93,11 +178,11 @@ def _bars(values: list[float], width: int, floor: float | None) -> str:
     return "".join(_BARS[round((mean - low) / (high - low) * (len(_BARS) - 1))] for mean in means)
 
 
-def _series_of(chart: Chart) -> dict[str, tuple[list[float], list[float]]]:
+def _series_of(points: Sequence[Point]) -> dict[str, tuple[list[float], list[float]]]:
     """Return both series; where the step goes back, because the run began anew from a checkpoint, the line breaks."""
     series: dict[str, tuple[list[float], list[float]]] = {word: ([], []) for word in _PANELS}
     before: int | None = None
-    for step, *figures in chart.points:
+    for step, *figures in points:
         for word, value in zip(_PANELS, figures, strict=True):
             steps, values = series[word]
             if before is not None and step <= before:
