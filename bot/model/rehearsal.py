@@ -6,6 +6,7 @@ from pydantic import AwareDatetime
 
 from bot.model.conduct import Review, Stage
 from bot.model.contract import Contract
+from bot.model.hours import WorkingHours
 from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.reading import Reading
 from bot.model.run import Instance
@@ -13,6 +14,9 @@ from bot.model.snapshot import Snapshot
 from bot.model.trial import Outcome
 from bot.model.trialplan import TrialPlan
 from bot.model.value import PersonName, Value
+
+SERVICES = ("iris", "kubernetes", "storage", "wandb", "finelog")
+"""What a trial may need, by the names of ``Rehearsal.services``; there is a guard for each."""
 
 
 class MainState(Value):
@@ -106,13 +110,22 @@ class Rehearsal(Value):
     credentials: tuple[Reading[Alive], ...]
     """One for each service that this trial needs: Iris, Kubernetes, object store, W&B, Finelog."""
     services: tuple[str, ...]
-    """Their names, in the same order."""
+    """Their names, in the same order; of ``SERVICES``."""
     launch: RelaunchPlan | NoPlan
     """The child's launch as it would be now; the old run's job is not counted as a rival here."""
     rollback: RelaunchPlan | NoPlan
     """The old run's relaunch as it would be once its job and the child's have ended."""
     refusal: str
     """What the launch's own guard says of a launch right now, with the old run alive; empty: it would let it pass."""
+    is_submitting: bool | None = None
+    """Whether a submission of one of the two runs may be under way (``Launcher.is_submitting``, of both contracts);
+    None: nobody asked."""
+    agreed_at: AwareDatetime | None = None
+    """When the plan was agreed to; None as long as it was not."""
+    dri_hours: WorkingHours | None = None
+    """When the DRI works (``Person.hours``); None where ``[people.DRI]`` states no hours."""
+    dri_zone: str | None = None
+    """The DRI's zone, else Hero's own, as ``Europe/Berlin``; None when neither is known."""
 
 
 class GuardSays(Value):
