@@ -201,8 +201,8 @@ class ConfigContract(Part):
     keys: dict[str, str] = {}
     """The dotted keys of this run, or beginnings of such, by Hero's word: ``final_step``, ``batch_size``, ``seed``,
     ``optimizer``, ``mesh``, ``precision``, ``data``, ``checkpoint_interval``, ``initialize_from``, ``output_root``,
-    ``checkpoint_root``, ``temporary_checkpoint_root``, ``step_watchdog``, ``tracker``. Levanter's are known. A part
-    that holds a dot itself is quoted: ``model."lm.head"``."""
+    ``checkpoint_root``, ``temporary_checkpoint_root``, ``startup_watchdog``, ``step_watchdog``, ``tracker``. Levanter's
+    are known. A part that holds a dot itself is quoted: ``model."lm.head"``."""
     intended: tuple[str, ...] = ()
     """Dotted keys, or beginnings of such, that may differ from the instance before, or from the reference: a change
     that was agreed on."""

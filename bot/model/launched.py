@@ -25,6 +25,7 @@ WORDS: Mapping[str, str] = {
     "output_root": "output root",
     "checkpoint_root": "checkpoint root",
     "temporary_checkpoint_root": "root of temporary checkpoints",
+    "startup_watchdog": "start-up watchdog",
     "step_watchdog": "step watchdog",
     "tracker": "tracker",
 }

@@ -18,6 +18,7 @@ _OF_TRAINER: Mapping[str, tuple[str, ...]] = {
     "initialize_from": ("initialize_from",),
     "checkpoint_root": ("checkpointer.base_path",),
     "temporary_checkpoint_root": ("checkpointer.temporary_base_path",),
+    "startup_watchdog": ("progress_watchdog.startup_timeout",),
     "step_watchdog": ("progress_watchdog.step_timeout",),
     "tracker": ("tracker", "wandb", "id"),
 }

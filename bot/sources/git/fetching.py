@@ -43,11 +43,19 @@ class Fetches:
         self._every_s = every.total_seconds()
         self._branches: dict[tuple[str, str, str], _Branch] = {}
 
-    async def fresh(self, place: Place, code: CodeContract, left: Left) -> Fetched:
-        """Fetch when it is time, and say how fresh the branch is; a fetch that fails is an answer too."""
+    async def fresh(self, place: Place, code: CodeContract, left: Left, *, within: timedelta | None = None) -> Fetched:
+        """Fetch when it is time, and say how fresh the branch is; a fetch that fails is an answer too.
+
+        Args:
+            place: of the repository.
+            code: names the remote and its branch.
+            left: half of it may be taken.
+            within: how old the newest fetch may be for whoever needs it fresher than it usually is.
+        """
+        every_s = self._every_s if within is None else min(self._every_s, within.total_seconds())
         branch = self._branches.setdefault((place.common, code.remote, code.branch), _Branch())
         async with branch.lock:
-            if branch.tried_s is None or self._clock.monotonic() - branch.tried_s >= self._every_s:
+            if branch.tried_s is None or self._clock.monotonic() - branch.tried_s >= every_s:
                 branch.tried_s = self._clock.monotonic()
                 before = branch.newest.at
                 branch.newest = Fetched(before, f"the fetch of {code.remote} was cut off")

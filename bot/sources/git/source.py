@@ -49,7 +49,7 @@ class GitSource:
         self._clock = clock
         self._git = Git(settings.program)
         self._lineage = Lineage(self._git)
-        self._fetches = Fetches(self._git, clock, settings.fetch_every)
+        self.fetches = Fetches(self._git, clock, settings.fetch_every)
         self._threads = BoundedThreads(SERVICE, settings.threads)
         self._places = asyncio.Semaphore(settings.threads)
 
@@ -146,7 +146,7 @@ class GitSource:
         place, status, code = seen.place, seen.status, contract.code
         fetched = Fetched()
         if contract.source_sha is not None and self._settings.fetch:
-            fetched = await self._fetches.fresh(place, code, left)
+            fetched = await self.fetches.fresh(place, code, left)
         source, fault, changed = await self._lineage.ask(contract, place, status.head, left)
         return CodeState(
             directory=str(place.top).encode(errors="replace").decode(),
