@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
 from structlog.contextvars import bound_contextvars
@@ -18,17 +18,26 @@ from bot.model.promotion import is_on_record, lineage_of
 from bot.model.reading import Known
 from bot.model.record import Record
 from bot.model.snapshot import Snapshot
-from bot.model.value import CheckId, RunId
+from bot.model.value import CheckId, JobId, RunId
 from bot.model.verdict import Fail, Judgement
 from bot.sources.snapshots import SnapshotReader
 from bot.store.store import Store
 from checks.check import Check, judge_all
+from checks.handoff import agreed_in
 from handlers.asking import incident_to_ask_about
 
 log = structlog.get_logger()
 
 type HandOn = Callable[[Contract, RunChecked], Awaitable[bool]]
 type Blocked = Callable[[BadContract], Awaitable[None]]
+
+
+class Conducts(Protocol):
+    """Looks at a run's trial; see ``bot.conducting``."""
+
+    async def run(self, contract: Contract) -> None:
+        """Look once at the trial that is under way, if one is, and hand on what was seen."""
+        ...
 
 
 class Watcher:
@@ -46,6 +55,7 @@ class Watcher:
         blocked: Blocked,
         errands: Errands,
         checklist: Checklist,
+        conductor: Conducts | None = None,
         deadline: timedelta,
         cadence: timedelta,
     ) -> None:
@@ -61,6 +71,7 @@ class Watcher:
             blocked: gets a contract that cannot be used.
             errands: what was asked for by command, looked into after the check.
             checklist: read when the check may end with the question for a launch.
+            conductor: looks at the run's trial after the check; None where trials cannot be conducted.
             deadline: hard limit of one whole check.
             cadence: of runs whose contract does not say.
         """
@@ -73,6 +84,7 @@ class Watcher:
         self._blocked = blocked
         self._errands = errands
         self._checklist = checklist
+        self._conductor = conductor
         self._deadline = deadline
         self._cadence = cadence
 
@@ -102,6 +114,8 @@ class Watcher:
                 duration_s=round(self._clock.monotonic() - began, 3),
             )
             await self._errands.run(self._with_cadence(contract))
+            if self._conductor is not None:
+                await self._conductor.run(self._with_cadence(contract))
 
     async def _look(self, contract: Contract) -> RunChecked | None:
         """Read and judge; None for a run whose watch is paused."""
@@ -114,7 +128,8 @@ class Watcher:
         )
         memories = record.memories if record else {}
         # Judging is pure but not always quick (a log of thousands of lines): off the loop, so that chat stays quick.
-        judged = await asyncio.to_thread(judge_all, self._checks, seen, _ending(contract, seen, record), memories)
+        apart = apart_from(seen, await self._other_jobs(record))
+        judged = await asyncio.to_thread(judge_all, self._checks, apart, _ending(contract, apart, record), memories)
         for broken in judged.broken:
             log.error("check_raised", check_id=broken.check, trace=broken.trace)
         asks = _may_ask(record, judged.judgements)
@@ -126,6 +141,16 @@ class Watcher:
             lineage=await asyncio.to_thread(self._lineage, contract, record),
             preparation=await self._checklist.judge(contract, record, seen) if asks else None,
         )
+
+    async def _other_jobs(self, record: Record | None) -> frozenset[JobId]:
+        """Return the jobs of the other run of a trial: beside this one they are no second writer of its output."""
+        trial = record.run.trial if record else None
+        other = trial.plan.child_run_id if trial else (record.trial_of if record else None)
+        if other is None:
+            return frozenset()
+        contract, beside = self._contracts.load(other), await self._store.record(other)
+        named = contract.orchestrator.job_id if not isinstance(contract, BadContract) else None
+        return frozenset((*((named,) if named else ()), *(beside.jobs if beside else ())))
 
     def _lineage(self, contract: Contract, record: Record | None) -> str:
         """Hold a diagnostic that goes the light path against the contracts of all other runs. Blocks."""
@@ -146,10 +171,27 @@ class Watcher:
         return contract.model_copy(update={"cadence": cadence})
 
 
+def apart_from(seen: Snapshot, jobs: frozenset[JobId]) -> Snapshot:
+    """Return the snapshot without these jobs, and what is below them, among the neighbours. For judging alone."""
+    if not jobs or not isinstance(seen.neighbours, Known):
+        return seen
+    left = tuple(each for each in seen.neighbours.value if not any(_is_of(each.job_id, job) for job in jobs))
+    return seen.model_copy(update={"neighbours": seen.neighbours.model_copy(update={"value": left})})
+
+
+def _is_of(job_id: JobId, root: JobId) -> bool:
+    return job_id == root or job_id.startswith(f"{root}/")
+
+
 def _ending(contract: Contract, seen: Snapshot, record: Record | None) -> Contract:
-    """Return the contract as checks expect it: where it names no final step, with the launched configuration's."""
+    """Return the contract as checks expect it.
+
+    Where it names no final step, with the launched configuration's; and with what a trial under way hands over.
+    """
     told = seen.config.value.count("final_step") if isinstance(seen.config, Known) else None
-    return contract.ending_at(told or (record.run.progress.final_step if record else None))
+    trial = contract.trial.with_agreed(agreed_in(record))
+    ending = contract.ending_at(told or (record.run.progress.final_step if record else None))
+    return ending.model_copy(update={"trial": trial})
 
 
 def _may_ask(record: Record | None, judgements: tuple[Judgement, ...]) -> bool:

@@ -15,6 +15,7 @@ from checks.code import LINEAGE
 from checks.degraded import DEGRADED
 from checks.drift import DRIFT
 from checks.finalstep import FINAL_STEP
+from checks.handoff import HANDOFF
 from checks.job import DUPLICATE, ENDED
 from checks.monitor import STALE
 from checks.numerics import NONFINITE
@@ -60,6 +61,7 @@ CHECKS: tuple[Check[Any, Any], ...] = (
     REGION,
     WINDOW,
     RISK,
+    HANDOFF,
     ARTIFACTS_MISSING,
     MISMATCH,
     IDENTITY,

@@ -16,6 +16,7 @@ from bot.model.places import normalised, overlaps
 from bot.model.planned import CleanUpPlan, PlannedRemoval
 from bot.model.reading import Gap, Unknown
 from bot.model.record import Record
+from bot.model.run import Run
 from bot.model.snapshot import Checkpoint
 from bot.render.words import say_bytes
 from bot.sources.checkpoints import absolute
@@ -24,7 +25,7 @@ from bot.sources.ports import CheckpointSource
 from bot.sources.storage import SERVICE, directory_at
 from bot.store.store import Store
 from bot.threads import BoundedThreads
-from checks.cleanup import Kept, Split, split_checkpoints, starts_of
+from checks.cleanup import Kept, Split, handed_over_by, split_checkpoints, starts_of
 
 _SHOWN_KEPT = 20
 _SAME = {"gcs": "gs", "s3a": "s3", "s3n": "s3"}
@@ -50,7 +51,7 @@ class CleanUp:
         Args:
             checkpoints: lists what there is.
             contracts: of all runs: what one of them starts from stays. While one cannot be read, nothing is deleted.
-            store: for the launches on record.
+            store: for the launches on record, and for what the trials of all runs hand over.
             clock: for whether a grant still counts.
             threads: where the storage is asked.
             deadline: of one look at one directory, and of one deletion.
@@ -114,21 +115,28 @@ class CleanUp:
             detail = f"what {bad.run_id} starts from is not known, as its contract cannot be used: {bad.problems[0]}"
             return Unknown(reason=Gap.REFUSED, detail=detail, at=found.at)
         others = tuple(each for each in known if isinstance(each, Contract) and each.run_id != contract.run_id)
+        runs = await self._store.runs()
         try:
-            protected = await self._protected(found.value, contract, others)
+            protected = await self._protected(found.value, contract, others, runs)
         except ServiceError as error:
             return unknown_of(error, found.at)
         return split_checkpoints(found.value, contract, record, keep=keep, protected=protected)
 
     async def _protected(
-        self, found: tuple[Checkpoint, ...], contract: Contract, others: tuple[Contract, ...]
+        self, found: tuple[Checkpoint, ...], contract: Contract, others: tuple[Contract, ...], runs: tuple[Run, ...]
     ) -> Mapping[str, str]:
-        """Return which of the checkpoints some run starts from, however its contract spells the place."""
+        """Return which of the checkpoints some run starts from, or some trial hands over, however it is spelled."""
         contracts = (contract, *others)
+        checkouts = {each.run_id: each.checkout for each in contracts}
 
         def ask() -> Mapping[str, str]:
             starts = {
                 real_place(start, each.checkout): why for each in contracts for start, why in starts_of((each,)).items()
+            }
+            starts |= {
+                real_place(path, checkouts.get(run.run_id, contract.checkout)): why
+                for run in runs
+                for path, why in handed_over_by((run,)).items()
             }
             places = {each.path: real_place(each.path, contract.checkout) for each in found}
             return {

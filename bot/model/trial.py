@@ -9,7 +9,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AwareDatetime, BeforeValidator, Field, StringConstraints
+from pydantic import AwareDatetime, BeforeValidator, Field, PrivateAttr, StringConstraints
 
 from bot.model.durations import Duration
 from bot.model.gate import Gate, parse_gate
@@ -24,6 +24,17 @@ ALPHA = 0.05
 
 def _read_gate(raw: object) -> object:
     return parse_gate(raw) if isinstance(raw, str) else raw
+
+
+class AgreedHandoff(Value):
+    """The checkpoint of a trial that is agreed and not closed: nobody may remove it."""
+
+    child_run_id: RunId
+    step: int
+    path: str
+    is_temporary: bool = False
+    is_cut_over: bool = False
+    """Whether the old run was stopped for the child already."""
 
 
 class TrialContract(Part):
@@ -72,6 +83,19 @@ class TrialContract(Part):
     """Number of the trial's issue, when it is not the run's."""
     thread: Annotated[str, StringConstraints(min_length=1)] | None = None
     """Where it is talked about, when it is not the run's thread."""
+
+    _agreed: AgreedHandoff | None = PrivateAttr(default=None)  # no key of the file: it is agreed by a request
+
+    @property
+    def agreed(self) -> AgreedHandoff | None:
+        """The handoff of the trial that is under way, where whoever judges has told it; None without such a trial."""
+        return self._agreed
+
+    def with_agreed(self, handoff: AgreedHandoff | None) -> "TrialContract":
+        """Return the same table, and the handoff of the trial that is under way, as checks expect it."""
+        told = self.model_copy()
+        told._agreed = handoff  # noqa: SLF001 - of the copy, which nobody else has yet
+        return told
 
 
 class Window(Value):

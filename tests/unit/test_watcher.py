@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bot.model.conduct import Stage
 from bot.model.contract import Contract
 from bot.model.event import RunChecked
 from bot.model.job import Job
@@ -18,7 +19,9 @@ from bot.redaction import Redactor
 from bot.store.store import Store
 from bot.watcher import Watcher
 from checks import CHECKS
+from checks.handoff import HANDOFF_ID
 from tests.fakes.clock import FakeClock
+from tests.fakes.handoffs import on_trial
 from tests.fakes.snapshots import AT, RUN, contract, failed_job, instance, job, snapshot
 from tests.unit.handlers.scene import request
 
@@ -127,3 +130,15 @@ async def test_an_open_question_has_it_read_again(store: Store) -> None:
     await put(store, requests=(request(7),))
 
     assert (await checked(Surroundings(), store)).preparation == REPORT
+
+
+async def test_the_handoff_that_the_runs_own_trial_protects_reaches_its_check_until_the_trial_is_closed(
+    store: Store,
+) -> None:
+    found = {}
+    for stage in (Stage.RUNNING, Stage.CLOSED):
+        await put(store, run=on_trial("gs://bucket/hero/checkpoints/step-400", 400, stage))
+        event = await checked(Surroundings(), store)
+        found[stage] = next(each.verdict.kind for each in event.judgements if each.check == HANDOFF_ID)
+
+    assert found == {Stage.RUNNING: "fail", Stage.CLOSED: "not_applicable"}

@@ -12,12 +12,16 @@ import pytest
 from bot.actions.cleanup import CleanUp
 from bot.contracts import BadContract
 from bot.model.action import ActionState
+from bot.model.conduct import Stage
 from bot.model.contract import Contract
 from bot.model.errand import Answer, CannotYet, Errand, ErrandKind, Found, Planned
 from bot.model.planned import CleanUpPlan
+from bot.model.record import Decision
+from bot.model.run import Run
 from bot.model.value import RunId
 from bot.sources.checkpoints import CheckpointReader
-from tests.fakes.snapshots import contract, instance
+from tests.fakes.handoffs import on_trial
+from tests.fakes.snapshots import RUN, contract, instance
 from tests.unit.actions.world import Bench, Killed, a_bench
 from tests.unit.handlers.scene import ADA, record
 
@@ -155,6 +159,52 @@ async def test_what_another_run_starts_from_by_now_is_not_deleted(tmp_path: Path
 
         assert "child starts from it" in (await bench.action()).noted
         assert left(root) == [f"step-{step}" for step in (*OLD, NEWEST)]
+
+
+@pytest.mark.parametrize("stage", [Stage.PLANNED, Stage.RUNNING, Stage.ROLLED_BACK])
+@pytest.mark.parametrize("owner", [RUN, RunId("hero-of-others")])
+async def test_what_a_trial_hands_over_since_the_yes_is_not_deleted_whoever_s_trial_it_is(
+    tmp_path: Path, stage: Stage, owner: RunId
+) -> None:
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        plan = await planned(bench, clean_up)
+        await bench.grant_plan(plan, launch=instance())
+        await put(bench, on_trial(str(root / "step-2000"), 2000, stage, run_id=owner))
+
+        await bench.work()
+
+        action = await bench.action()
+        assert action.state is ActionState.VOID
+        assert "step-2000 may not be deleted any more: the handoff checkpoint of" in action.noted
+        assert left(root) == [f"step-{step}" for step in (*OLD, NEWEST)]
+
+
+async def test_a_trial_that_is_agreed_while_a_clean_up_deletes_keeps_its_handoff(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        plan = await planned(bench, clean_up)
+        await bench.grant_plan(plan, launch=instance())
+        await bench.work(until=lambda: not (root / "step-1000").exists())
+        await put(bench, on_trial(str(root / "step-3000"), 3000))
+        bench.a_new_one()
+
+        await bench.work()
+
+        assert "the handoff checkpoint of the trial with" in (await bench.action()).noted
+        assert "step-3000" in left(root)
+
+
+async def test_the_handoff_of_a_trial_that_is_closed_may_be_listed_again(tmp_path: Path) -> None:
+    async with a_run(tmp_path) as (bench, clean_up, root):
+        await put(bench, on_trial(str(root / "step-2000"), 2000, Stage.CLOSED))
+
+        plan = await planned(bench, clean_up)
+
+        assert [each.step for each in plan.removals] == list(OLD)
+
+
+async def put(bench: Bench, run: Run) -> None:
+    async with bench.store.transaction() as tx:
+        await tx.apply(Decision(run=run), run.run_id, bench.clock.now())
 
 
 @pytest.mark.parametrize("spelled", ["file://{root}/step-2000/", "{root}//step-2000/model", "link/step-2000"])

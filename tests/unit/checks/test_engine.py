@@ -13,15 +13,19 @@ from pydantic import ValidationError
 from bot.model.contract import Contract
 from bot.model.job import Job, JobState, TaskState
 from bot.model.reading import Gap, Known
+from bot.model.record import Record
 from bot.model.snapshot import OPTIONAL, LogTail, MetricRow, Metrics, Snapshot, Source
+from bot.model.trial import TrialContract
 from bot.model.value import CheckId
 from bot.model.verdict import Fail, NotApplicable, Pass, Severity, UnknownVerdict, Verdict
 from checks import CHECKS
 from checks.check import BROKEN, Check, judge_all, threshold_problems, thresholds_of
+from checks.handoff import agreed_in
 from checks.page import checks_page
 from checks.progress import STALLED
 from checks.thresholds import NoMemory, NoThresholds, Thresholds
 from tests.fakes.clock import START
+from tests.fakes.handoffs import on_trial
 from tests.fakes.launched import config, tree, with_config
 from tests.fakes.snapshots import (
     JOB,
@@ -56,6 +60,12 @@ CONFIGS = (
     config(tree(trainer__seed=7, trainer__num_train_steps=9_000, trainer__progress_watchdog__step_timeout="3h")),
     config({"output_path": "gs://elsewhere/out", "num_train_steps": -1}),
 )
+
+HANDED_OVER = checkpoint(400)
+PROMISED = contract().model_copy(
+    update={"trial": TrialContract().with_agreed(agreed_in(Record(run=on_trial(HANDED_OVER.path, 400))))}
+)
+"""As the watcher resolves it: a trial is under way, so that its check has something to look after."""
 
 steps = st.integers(0, 30).map(lambda i: i * 400)
 values = st.sampled_from((2.0, 2.0, 2.0, 9.0, math.nan, math.inf))
@@ -142,8 +152,8 @@ def may_ask(verdict: Verdict) -> bool:
 def test_an_unknown_in_place_of_a_known_never_makes_a_pass_nor_closes_an_incident_nor_asks_for_a_relaunch(
     check: Check[Any, Any], story: list[Snapshot], sources: set[str]
 ) -> None:
-    seeing = verdicts(check, story)[-1]
-    half_blind = verdicts(check, [*story[:-1], blinded(story[-1], sources)])[-1]
+    seeing = verdicts(check, story, PROMISED)[-1]
+    half_blind = verdicts(check, [*story[:-1], blinded(story[-1], sources)], PROMISED)[-1]
 
     assert not isinstance(half_blind, Pass) or isinstance(seeing, Pass), seeing
     assert not closes(half_blind) or closes(seeing), seeing
@@ -157,7 +167,7 @@ def test_a_snapshot_of_nothing_but_unknowns_passes_no_check_and_closes_no_incide
     dark = blind(story[-1].at + timedelta(minutes=1), reason)
 
     for check in CHECKS:
-        last = verdicts(check, [*story, dark])[-1]
+        last = verdicts(check, [*story, dark], PROMISED)[-1]
         # A source that nobody has configured any more is none whose silence could hide something.
         is_gone_for_good = reason is Gap.NOT_CONFIGURED and bool(OPTIONAL & set(check.needs))
         assert not closes(last) or is_gone_for_good, check.id
@@ -196,7 +206,7 @@ def test_ids_are_unique_and_the_ones_that_users_rely_on_are_there() -> None:
         "checkpoint.slow", "checkpoint.region", "checkpoint.window", "checkpoint.risk", "artifacts.missing",
         "config.drift", "output.path", "code.lineage", "job.accelerator",
         "pods.contradict", "pods.duplicate",
-        "job.diagnostic",
+        "job.diagnostic", "trial.handoff",
     } == set(ids)  # fmt: skip
 
 
