@@ -23,6 +23,9 @@ class PlannedFork(Value):
     """The tracker's ``_step`` of the last row that is taken over."""
     global_step: int
     """The trainer's step in that row: one below the handoff checkpoint's, verified in the old run's history."""
+    lineage: dict[str, str] = {}
+    """What else is written into the child's configuration in the tracker: a launcher may check there what it launches,
+    e.g. ``hero_handoff_checkpoint`` and ``hero_launch_commit``."""
 
 
 class TrialPlan(PlanBase):

@@ -20,6 +20,7 @@ from bot.sources.wandb.failure import SERVICE, of_sdk
 _HIGHEST_PAGE = 2**31 - 1
 _SAMPLES = 500
 NAMESAKES_READ = 20
+_REPORTS_A_PAGE = 50
 
 
 class WandbClient:
@@ -70,18 +71,37 @@ class WandbClient:
             ServiceError: there is no answer.
         """
         found: list[Mapping[str, Any]] = []
+        for row in self.scan(run, first, end, page=page):
+            found.append(row)
+            if is_late():
+                return found, False
+        return found, True
+
+    def scan(self, run: Any, first: int, end: int, *, page: int) -> Iterator[Mapping[str, Any]]:
+        """Yield the rows with ``first <= _step < end``; a page is asked for when its first row is wanted.
+
+        Raises:
+            ServiceError: there is no answer.
+        """
         with _translated():
-            scan = run.scan_history(
+            yield from run.scan_history(
                 page_size=min(page, _HIGHEST_PAGE),
                 min_step=first,
                 max_step=end,
                 use_cache=False,  # a downloaded file is never read anew, although it grows
             )
-            for row in scan:
-                found.append(row)
-                if is_late():
-                    return found, False
-        return found, True
+
+    def reports(self, entity: str | None, project: str, most: int) -> list[Any]:
+        """Return the first reports of a project as the SDK has them, ``most`` at most; drafts are not among them.
+
+        Raises:
+            ServiceError: there is no answer, also when there is no such project.
+        """
+        with self._api() as api:
+            asked = api.reports("/".join(filter(None, (entity, project))), per_page=_REPORTS_A_PAGE)
+            # The SDK would hand the same list out for ever, and flushing empties its cache of runs alone (wandb 0.31).
+            api._reports.clear()  # noqa: SLF001 - there is no other way to ask anew
+            return [report for report, _ in zip(asked, range(most), strict=False)]
 
     def sampled(self, run: Any) -> list[Mapping[str, Any]]:
         """Return some rows of the history by the other way there is; never all, and not the same ones each time.

@@ -12,8 +12,8 @@ from typing import Any
 import structlog
 
 from bot.clock import Clock
-from bot.errors import RefusedError, ServiceError, UnrecognisedError
-from bot.model.contract import Contract, TrackerContract
+from bot.errors import ServiceError, UnrecognisedError
+from bot.model.contract import Contract
 from bot.model.job import Job
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.snapshot import LogTail, Metrics
@@ -22,6 +22,7 @@ from bot.settings import WandbSettings
 from bot.sources.gaps import unknown_of
 from bot.sources.wandb.client import WandbClient
 from bot.sources.wandb.failure import SERVICE, NoSuchRunError
+from bot.sources.wandb.finding import find_run, place_of
 from bot.sources.wandb.history import (
     Cursor,
     Gathered,
@@ -95,9 +96,9 @@ class WandbSource:
         await self._threads.call(self._client.close, deadline=self._settings.deadline)
 
     def _ask_state(self, contract: Contract) -> TrackerState:
-        entity, project = self._place(contract.tracker)
+        entity, project = place_of(contract.tracker, self._settings)
         try:
-            seen = parse_run(self._find(contract.tracker), contract.metrics)
+            seen = parse_run(find_run(self._client, self._settings, contract.tracker), contract.metrics)
         except NoSuchRunError as error:
             log.info("tracker_run_missed", run_id=contract.run_id, detail=error.detail)
             return TrackerState(
@@ -112,42 +113,15 @@ class WandbSource:
         return seen.tracked(tuple(run.id for run in others if run.id != seen.id))
 
     def _ask_config(self, contract: Contract) -> Mapping[str, Any]:
-        config = getattr(self._find(contract.tracker), "config", None)
+        config = getattr(find_run(self._client, self._settings, contract.tracker), "config", None)
         if not isinstance(config, Mapping):
             raise UnrecognisedError(SERVICE, "config is no table")
         return config
 
-    def _find(self, tracker: TrackerContract) -> Any:
-        """Return the contract's run as the SDK has it, by its id, or by its name when there is one with that name.
-
-        Raises:
-            NoSuchRunError: there is none.
-            RefusedError: the contract names no run, or a name that several runs have.
-            ServiceError: there is no answer.
-        """
-        entity, project = self._place(tracker)
-        if tracker.id:
-            return self._client.run(entity, project, tracker.id)
-        if not tracker.name:
-            raise RefusedError(SERVICE, "the contract names no run; give [tracker] id")
-        named = self._client.named(entity, project, tracker.name)
-        if not named:
-            raise NoSuchRunError(SERVICE, f"no run of {project} is called {tracker.name!r}")
-        if len(named) > 1:
-            ids = ", ".join(run.id for run in named)
-            raise RefusedError(SERVICE, f"several runs are called {tracker.name!r}: {ids}; give [tracker] id")
-        return self._client.run(named[0].entity, named[0].project, named[0].id)
-
-    def _place(self, tracker: TrackerContract) -> tuple[str | None, str]:
-        project = tracker.project or self._settings.project
-        if not project:
-            raise RefusedError(SERVICE, "no project is named; give [tracker] project in the contract")
-        return tracker.entity or self._settings.entity, project
-
     def _ask_rows(
         self, contract: Contract, since: datetime | None, text: str, at: datetime, is_late: Callable[[], bool]
     ) -> Reading[Metrics]:
-        run = self._find(contract.tracker)
+        run = find_run(self._client, self._settings, contract.tracker)
         seen = parse_run(run, contract.metrics)
         cursor = parse_cursor(text, seen.path)
         if seen.last_step < 0:

@@ -3,6 +3,7 @@
 A run's config may hold secrets and is never kept: a few named fields are looked at, and nothing else leaves this file.
 """
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -20,6 +21,13 @@ from bot.sources.wandb.rows import TRACKER_STEP, figures_of, find, step_key
 _EXECUTIONS = ("execution_uid", "execution_id", "iris_job_id", "IRIS_JOB_ID", "job_id", "slurm_job_id", "SLURM_JOB_ID")
 """Fields of the config in which trainers note which execution writes, the most telling one first."""
 _TEXT_CHARS = 300
+FORK_KEY = "hero_wandb_fork_from"
+"""Where a run's config says of what it was forked, as ``RUN?_step=N``; by whoever forked it, Hero among them.
+
+The SDK notes a fork in ``config._wandb.branch_point``, and drops that as soon as the run is resumed (wandb 0.31, run;
+wandb/wandb issue 10694), which is what a trainer does at once. A field of the config proper stays.
+"""
+_FORK = re.compile(r"([^?]+)\?_step=([0-9]+)")
 
 
 class SeenRun(Value):
@@ -90,7 +98,7 @@ def parse_run(run: Any, names: MetricsContract) -> SeenRun:
     config = _table(_field(run, "config"), "config")
     key = step_key(names, summary)
     figures, _ = figures_of(summary, names)
-    fork, rewound_to = _branch(_table(_field(run, "rawconfig"), "config"), run.id)
+    fork, rewound_to = _branch(_table(_field(run, "rawconfig"), "config"), config, run.id)
     return SeenRun(
         entity=run.entity,
         project=run.project,
@@ -167,16 +175,33 @@ def _number(raw: object, default: int) -> int:
     return default if step is None else step
 
 
-def _branch(raw_config: Mapping[str, Any], run_id: str) -> tuple[ForkPoint | None, int | None]:
-    """Return the fork, or the step of the rewind: the SDK notes either in ``config._wandb.branch_point``."""
+def fork_mark(parent_id: str, step: int) -> str:
+    """Return what stands at ``FORK_KEY``; the SDK's own way to write such a point too."""
+    return f"{parent_id}?_step={step}"
+
+
+def _branch(
+    raw_config: Mapping[str, Any], config: Mapping[str, Any], run_id: str
+) -> tuple[ForkPoint | None, int | None]:
+    """Return the fork, and the step of the rewind: the SDK notes the later one in ``config._wandb.branch_point``."""
     internals = raw_config.get("_wandb")
     point = internals.get("branch_point") if isinstance(internals, Mapping) else None
     if not isinstance(point, Mapping):
-        return None, None
+        return _marked(config, run_id), None
     step, parent = parse_step(point.get("step")), point.get("run_id")
     if step is None or not isinstance(parent, str):
         raise UnrecognisedError(SERVICE, "branch_point has no run_id or no step")
-    return (None, step) if parent == run_id else (ForkPoint(run_id=parent[:_TEXT_CHARS], step=step), None)
+    if parent == run_id:
+        return _marked(config, run_id), step
+    return ForkPoint(run_id=parent[:_TEXT_CHARS], step=step), None
+
+
+def _marked(config: Mapping[str, Any], run_id: str) -> ForkPoint | None:
+    mark = config.get(FORK_KEY)
+    found = _FORK.fullmatch(mark) if isinstance(mark, str) else None
+    if found is None or found[1] == run_id:
+        return None
+    return ForkPoint(run_id=found[1][:_TEXT_CHARS], step=int(found[2]))
 
 
 def _text(raw: object) -> str:
