@@ -116,7 +116,10 @@ class Rehearsal(Value):
     rollback: RelaunchPlan | NoPlan
     """The old run's relaunch as it would be once its job and the child's have ended."""
     refusal: str
-    """What the launch's own guard says of a launch right now, with the old run alive; empty: it would let it pass."""
+    """What the launch's own guard says of a launch right now, with the old run alive; empty: it would let it pass. It
+    names every live job of either run."""
+    is_refusal_unknown: bool = False
+    """Whether it refuses only because what lives is not known."""
     is_submitting: bool | None = None
     """Whether a submission of one of the two runs may be under way (``Launcher.is_submitting``, of both contracts);
     None: nobody asked."""
