@@ -20,7 +20,9 @@ from bot.errors import LeaseLostError, StoreError
 from bot.model.action import Action, ActionState, Done, Refused, StepName, StepOutcome, Uncertain, Waiting
 from bot.model.contract import Contract
 from bot.model.durations import say_duration
+from bot.model.plan import Plan
 from bot.model.record import Decision, Record
+from bot.model.trialplan import CutOverPlan
 from bot.model.value import RunId
 from bot.store.leases import Lease
 from bot.store.store import Store
@@ -33,8 +35,8 @@ type Decide = Callable[[Record, Action, datetime], Decision]
 type Alarm = Callable[[StoreError], None]
 """Called when the database refuses: tells people on a path that needs none."""
 
-_PATIENT = (StepName.SUBMIT,)
-"""Steps that never give up: a submission whose fate is unknown stays so until the orchestrator answers."""
+_PATIENT = (StepName.SUBMIT, StepName.FORK)
+"""Steps that never give up: what may have been made stays unknown until the orchestrator, or the tracker, answers."""
 
 _UNSEEN_TOLD_AFTER = 3
 """So many answered looks in a row that show no job of a submission are told; one or two are no news."""
@@ -47,7 +49,7 @@ class _TakenBackError(Exception):
 
 
 class Executor:
-    """One worker for all granted actions; at most one is under way for a run."""
+    """One worker for all granted actions; at most one is under way for a run, also where it touches two."""
 
     def __init__(
         self,
@@ -93,17 +95,17 @@ class Executor:
         """Begin no further step, and give the one that is under way a while to note its outcome."""
         self._halt.set()
         if self._busy:
-            await asyncio.wait(self._busy.values(), timeout=limit.total_seconds())
+            await asyncio.wait(set(self._busy.values()), timeout=limit.total_seconds())
 
     async def run(self) -> None:
         """Carry out whatever is granted, for ever; what a crash left unfinished comes first."""
         async with asyncio.TaskGroup() as group:
             while True:
                 self._store.actions_granted.clear()
-                for action in await self._unfinished():
-                    if action.run_id not in self._busy and not self._halt.is_set():
+                for action in sorted(await self._unfinished(), key=_begun_first):
+                    if not (action.runs & self._busy.keys()) and not self._halt.is_set():
                         task = group.create_task(self._carry_out(action), name=f"action-{action.number}")
-                        self._busy[action.run_id] = task
+                        self._busy |= dict.fromkeys(action.runs, task)
                 await self._wait_for_news()
 
     async def _unfinished(self) -> tuple[Action, ...]:
@@ -137,7 +139,8 @@ class Executor:
                         await self._pause()
                         action = await self._as_stored(action)
             finally:
-                self._busy.pop(action.run_id, None)
+                for run_id in action.runs:
+                    self._busy.pop(run_id, None)
 
     async def _as_stored(self, action: Action) -> Action:
         """Return the action as the database has it; what was noted before a write failed must not be forgotten."""
@@ -173,7 +176,7 @@ class Executor:
         is_resumed = action.record(step) is not None
         contract = self._contracts.load(action.run_id)
         if isinstance(contract, BadContract):
-            outcome = _without_contract(contract, step, is_resumed=is_resumed)
+            outcome = without_contract(contract, step, is_resumed=is_resumed)
         else:
             if not is_resumed:
                 action = await self._commit(action.begun(step, self._clock.now()))
@@ -187,7 +190,7 @@ class Executor:
             case Done() | Refused():
                 return await self._end(action, step, outcome)
             case Waiting() | Uncertain():
-                return await self._wait(action, step, outcome, self._limit(step, contract))
+                return await self._wait(action, step, outcome, self._limit(step, action.plan, contract))
 
     async def _take(
         self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool
@@ -200,8 +203,9 @@ class Executor:
 
         async def fence() -> None:
             nonlocal action
-            begun = action.submits + (step is StepName.SUBMIT)
-            action = await self._commit(action.model_copy(update={"submits": begun}))
+            submits = action.submits + (step is StepName.SUBMIT)
+            tries = {**action.tries, step: action.tries.get(step, 0) + 1}
+            action = await self._commit(action.model_copy(update={"submits": submits, "tries": tries}))
             if action.state is not ActionState.GRANTED:
                 raise _TakenBackError
 
@@ -215,14 +219,20 @@ class Executor:
         except Exception as error:
             log.exception("action_step_broke", step=step)
             broke = f"Hero's own code broke at it: {type(error).__name__}; the traceback is in Hero's log"
-            outcome = Uncertain(detail=broke) if step is StepName.SUBMIT else Waiting(detail=broke)
+            outcome = Uncertain(detail=broke) if step in _PATIENT else Waiting(detail=broke, is_unknown=True)
         return action, outcome
 
-    def _limit(self, step: StepName, contract: Contract | BadContract) -> timedelta:
-        """How long a step may wait: the run's own first minutes are on top of what the orchestrator is given."""
+    def _limit(self, step: StepName, plan: Plan, contract: Contract | BadContract) -> timedelta:
+        """How long a step may wait: the run's own first minutes are on top of what the orchestrator is given.
+
+        So is a start-up in a trial. Whether that hangs is judged by the step itself, from what was read; this is for
+        one of which nothing can be read, or that is not given its machines.
+        """
         limit = self._deadlines.get(step, timedelta.max)
         if step is StepName.STABILISE and isinstance(contract, Contract):
             return limit + contract.cadence.stabilise
+        if step is StepName.RESTORE and isinstance(plan, CutOverPlan) and limit < timedelta.max:
+            return limit + timedelta(seconds=plan.startup_limit_s)
         return limit
 
     async def _wait(self, action: Action, step: StepName, outcome: Waiting | Uncertain, limit: timedelta) -> Action:
@@ -234,7 +244,8 @@ class Executor:
         if waited > limit and step not in _PATIENT:
             return await self._end(action, step, _given_up(outcome, limit))
         if isinstance(outcome, Uncertain):
-            failure = outcome.detail if outcome.is_over else action.submit_failure
+            is_failed = outcome.is_over and step is StepName.SUBMIT
+            failure = outcome.detail if is_failed else action.submit_failure
             waiting = action.model_copy(update={"noted": outcome.detail, "submit_failure": failure})
             if waiting != action:
                 action = await self._commit(waiting)
@@ -282,19 +293,25 @@ class Executor:
         return action
 
 
+def _begun_first(action: Action) -> tuple[bool, int]:
+    """Order actions so that what a crash left unfinished comes before what was not begun."""
+    return (not action.records, action.number)
+
+
 def _given_up(outcome: Waiting | Uncertain, limit: timedelta) -> Refused:
     """Say that a step's time is over, and what was seen last."""
     if isinstance(outcome, Waiting) and outcome.is_unseen:
         detail = f"the submitted job was not seen within {say_duration(limit)}: {outcome.detail}"
         return Refused(detail=detail, is_unseen=True)
-    return Refused(detail=f"not so within {say_duration(limit)}: {outcome.detail}")
+    is_unknown = isinstance(outcome, Waiting) and outcome.is_unknown
+    return Refused(detail=f"not so within {say_duration(limit)}: {outcome.detail}", is_unknown=is_unknown)
 
 
-def _without_contract(bad: BadContract, step: StepName, *, is_resumed: bool) -> StepOutcome:
+def without_contract(bad: BadContract, step: StepName, *, is_resumed: bool) -> StepOutcome:
     """Refuse to begin on a contract that cannot be used; what is done already stays open until it can."""
     why = "; ".join(bad.problems)
     if step in _AFTER_SUBMIT:
-        return Waiting(detail=why)
-    if step is StepName.SUBMIT and is_resumed:
-        return Uncertain(detail=f"whether it was submitted cannot be asked: {why}")
+        return Waiting(detail=why, is_unknown=True)
+    if step in _PATIENT and is_resumed:
+        return Uncertain(detail=f"whether it was done cannot be asked: {why}")
     return Refused(detail=why)

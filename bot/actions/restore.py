@@ -1,12 +1,13 @@
 """Whether a relaunched job took up the run where the plan says: pure, from the log and the metrics."""
 
 import re
-from typing import Literal
+from typing import Any, Literal
 
 from bot.model.contract import Contract
-from bot.model.planned import RelaunchPlan
-from bot.model.reading import Known, Unknown
+from bot.model.planned import PlannedCheckpoint, RelaunchPlan
+from bot.model.reading import Gap, Known, Unknown
 from bot.model.snapshot import Snapshot
+from bot.model.telemetry import Phase
 from bot.model.value import Value
 
 _LOADING = re.compile(r"Loading checkpoint from (\S+)")
@@ -24,6 +25,8 @@ class Restored(Value):
 class NotYet(Value):
     kind: Literal["not_yet"] = "not_yet"
     detail: str
+    is_unknown: bool = False
+    """Whether that is only because something could not be read, or because the witnesses contradict each other."""
 
 
 class WrongRestore(Value):
@@ -34,7 +37,12 @@ class WrongRestore(Value):
 
 
 def judge_restore(
-    plan: RelaunchPlan, contract: Contract, seen: Snapshot, steps: tuple[int, ...]
+    plan: RelaunchPlan,
+    contract: Contract,
+    seen: Snapshot,
+    steps: tuple[int, ...],
+    *,
+    handoff: PlannedCheckpoint | None = None,
 ) -> Restored | NotYet | WrongRestore:
     """Judge from what the new instance printed and logged.
 
@@ -43,22 +51,27 @@ def judge_restore(
         contract: for the names of things.
         seen: a snapshot of the new instance.
         steps: every optimizer step that the new instance has logged so far, in order.
+        handoff: the other run's checkpoint from which a trial's child begins, where the plan names none of its own.
+            Then the line has to be seen: a trial is judged by what was really loaded.
 
     A silent log is no proof of a wrong restore: the first logged step decides where no ``Loading checkpoint from`` line
     is found (facts of Levanter: its absence means nothing when the chosen directory is itself a search path).
     """
     loaded = _loaded_paths(seen)
-    planned = plan.resume_from
-    wrong = [path for path in loaded if not _is_planned(path, plan, contract)]
+    planned = plan.resume_from or handoff
+    wrong = [path for path in loaded if not _is_planned(path, planned, contract)]
     if loaded and wrong == loaded:
         expected = f"step {planned.step} at {planned.path}" if planned else "no checkpoint at all"
         return WrongRestore(detail=f"it loaded {loaded[-1]}, the plan says {expected}")
     if not steps:
         seen_so_far = f"it has loaded {loaded[-1]}, and no training step is logged yet" if loaded else _why_silent(seen)
-        return NotYet(detail=seen_so_far)
+        return NotYet(detail=seen_so_far, is_unknown=_is_open(seen.metrics) or _says_it_trains(seen))
     start = planned.step if planned else 0
     if planned and steps[0] < start:
         return WrongRestore(detail=f"its first logged step is {steps[0]}, before the planned checkpoint's {start}")
+    if handoff is not None and not loaded and not _began_out_of_sight(seen, steps[0], start):
+        unseen = f"it has logged step {steps[0]}, but no `Loading checkpoint from` line was found"
+        return NotYet(detail=unseen, is_unknown=_is_open(seen.log))
     silent = "no `Loading checkpoint from` line was found" if planned else "there was no checkpoint to load"
     how = f"loaded {loaded[-1]}" if loaded else silent
     return Restored(first_step=steps[0], detail=f"{how}; {_say_start(seen, start, steps[0])} in {contract.output_root}")
@@ -80,10 +93,30 @@ def _loaded_paths(seen: Snapshot) -> list[str]:
     return [match[1].rstrip(".,;:'\"") for match in found if match]
 
 
-def _is_planned(path: str, plan: RelaunchPlan, contract: Contract) -> bool:
+def _is_open(reading: Known[Any] | Unknown) -> bool:
+    """Whether it is not known what there is to read; that there is nothing yet is known."""
+    return isinstance(reading, Unknown) and reading.reason is not Gap.NOT_YET
+
+
+def _says_it_trains(seen: Snapshot) -> bool:
+    """Whether the trainer itself says that its loop has begun, as the metrics may not show yet."""
+    if isinstance(seen.telemetry, Unknown):
+        return False
+    said = seen.telemetry.value
+    return said.phase is Phase.TRAINING and said.is_of_current_execution is True
+
+
+def _began_out_of_sight(seen: Snapshot, first: int, start: int) -> bool:
+    """Whether the log does not reach back to the start any more, while the first step of all shows where it began."""
+    is_cut = isinstance(seen.log, Known) and seen.log.value.is_cut
+    is_whole = isinstance(seen.metrics, Known) and seen.metrics.value.is_from_start
+    return is_cut and is_whole and start <= first <= start + 1
+
+
+def _is_planned(path: str, planned: PlannedCheckpoint | None, contract: Contract) -> bool:
     """Whether this is what the plan resumes from; a run that begins at step 0 may begin from given weights."""
-    if plan.resume_from is not None:
-        return _same_checkpoint(path, plan.resume_from.step, plan.resume_from.path)
+    if planned is not None:
+        return _same_checkpoint(path, planned.step, planned.path)
     return contract.initialize_from is not None and path.rstrip("/") == contract.initialize_from.rstrip("/")
 
 

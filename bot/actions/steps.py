@@ -1,6 +1,6 @@
 """What each step of a relaunch does, and how it answers "was it done?" from the outside."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 from typing import assert_never
 
@@ -8,17 +8,18 @@ from bot.actions.checklist import with_checklist
 from bot.actions.ports import Checklist, Fence, Launcher
 from bot.actions.relaunch import differences, plan_relaunch
 from bot.actions.restore import NotYet, Restored, WrongRestore, judge_restore
-from bot.actions.stopping import stop_job
+from bot.actions.stopping import stop_job, without_pods
 from bot.clock import Clock
 from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Uncertain, Waiting
+from bot.model.conduct import Stage
 from bot.model.contract import Contract
 from bot.model.job import Job, JobState
-from bot.model.planned import NoPlan, RelaunchPlan
+from bot.model.planned import NoPlan, PlannedCheckpoint, RelaunchPlan
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.record import Record
 from bot.model.run import Instance
 from bot.model.snapshot import Snapshot
-from bot.model.value import JobId
+from bot.model.value import JobId, RunId
 from bot.redaction import Redactor
 from bot.sources.snapshots import SnapshotReader
 from bot.store.store import Store
@@ -28,10 +29,11 @@ from checks.kin import diagnostic_words
 _MOST_SUBMITS = 2
 """How often the command of one approval is started at most; what never ends is no better for a third time."""
 
+type Barred = Callable[[], Awaitable[StepOutcome | None]]
+"""Says why nothing may be submitted, by the world as it is now; None when it may."""
+
 _VERIFIED_FOR = timedelta(minutes=1)
 """So long after it was rebuilt a plan still counts as compared when its submission begins."""
-
-_PODS_NAMED = 3
 
 
 class Steps:
@@ -96,13 +98,13 @@ class Steps:
             case StepName.STOP:
                 return await self._stop(action, contract, fence)
             case StepName.SUBMIT:
-                return await self._submit(action, contract, is_resumed=is_resumed, fence=fence)
+                return await self.submit(action, contract, is_resumed=is_resumed, fence=fence)
             case StepName.CONFIRM:
                 return await self._confirm(action, contract)
             case StepName.STABILISE:
                 return await self._stabilise(action, contract)
             case StepName.RESTORE:
-                return await self._restore(action, contract)
+                return await self.restore(action, contract)
             case StepName.DELETE | StepName.TAG | StepName.FORK:
                 msg = f"a relaunch has no step {step}"
                 raise AssertionError(msg)
@@ -147,6 +149,8 @@ class Steps:
     def _not_granted(self, action: Action, record: Record | None) -> str:
         if not action.grant.covers(action.plan, self._clock.now()):
             return "the approval is no longer valid: it has expired or is for another plan"
+        if held := _held_by_trial(record):
+            return held
         why = _not_allowed_any_more(action, record)
         return why and f"{why}; the DRI is asked"
 
@@ -157,24 +161,23 @@ class Steps:
         if not isinstance(ended, Done):
             return ended
         old = JobId(plan.instance.rsplit("@", 1)[0] or plan.job_id)
-        pods = await self._reader.pods(contract, old)
-        if isinstance(pods, Unknown):
-            gap = f"{ended.detail}; whether its pods are gone is not known: {pods.detail}"
-            return ended if pods.reason is Gap.NOT_CONFIGURED else Waiting(detail=gap)
-        live = [pod.place for pod in pods.value if pod.is_live]
-        if not live:
-            return ended
-        places = ", ".join(live[:_PODS_NAMED])
-        return Waiting(detail=f"{ended.detail}, but {len(live)} of its pods still live and may write: {places}")
+        return await without_pods(self._reader, contract, old, ended)
 
-    async def _submit(  # noqa: PLR0911 - one return a case
-        self, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence
+    async def submit(  # noqa: PLR0911 - one return a case
+        self, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence, barred: Barred | None = None
     ) -> StepOutcome:
         """Submit exactly once.
 
         A submission that may have happened is looked up. It is made again only when it was cut off, the orchestrator
         has positively said for a while that it knows of none, and nothing of it is still under way on this machine.
         One that ended by itself, and that the orchestrator does not know, has failed.
+
+        Args:
+            action: of which the plan is a launch; or, of one that launches among other things, that part of it.
+            contract: of the run that is launched.
+            is_resumed: whether it may have been submitted already.
+            fence: awaited right before it is.
+            barred: awaited before each submission, once none is known; in place of rebuilding the plan as a relaunch's.
         """
         plan = action.relaunch
         found = await self._find_submission(action, contract)
@@ -187,7 +190,7 @@ class Steps:
                 return Uncertain(detail=found.detail) if is_resumed else found
             case None if is_resumed and not self._has_settled(action, contract):
                 return Uncertain(detail=f"asking the orchestrator whether {plan.job_id} was submitted before the break")
-            case None if (forbidden := await self._forbidden(action, contract)) is not None:
+            case None if (forbidden := await self._forbidden(action, contract, barred)) is not None:
                 return forbidden
             case None:
                 pass
@@ -216,10 +219,12 @@ class Steps:
             return "the contract has changed since the approval; nothing was submitted"
         return ""
 
-    async def _forbidden(self, action: Action, contract: Contract) -> StepOutcome | None:
+    async def _forbidden(self, action: Action, contract: Contract, barred: Barred | None) -> StepOutcome | None:
         """Return why nothing may be submitted now; None when it may, by the world as it is now."""
         if reason := self._why_not_submitted(action, contract):
             return Refused(detail=reason)
+        if barred is not None:
+            return await barred()
         has_stopped = action.relaunch.stop is not None
         if action.submits or not (has_stopped or self._is_verified_long_ago(action)):
             return None
@@ -273,7 +278,7 @@ class Steps:
             before = await self._launcher(contract).jobs(contract, JobId(old))
             match before:
                 case Unknown(detail=detail):
-                    return Waiting(detail=f"whether {old} still lives cannot be asked: {detail}")
+                    return Waiting(detail=f"whether {old} still lives cannot be asked: {detail}", is_unknown=True)
                 case Known(value=(other, *_)) if not other.state.is_terminal:
                     return Refused(detail=f"two jobs of the run live: {old} and {job.job_id}; stop one by hand now")
                 case Known():
@@ -298,7 +303,8 @@ class Steps:
         if isinstance(found, Unknown):
             if found.reason is Gap.NOT_CONFIGURED:
                 return ""
-            return Waiting(detail=f"whether another job of the run is alive cannot be asked: {found.detail}")
+            gap = f"whether another job of the run is alive cannot be asked: {found.detail}"
+            return Waiting(detail=gap, is_unknown=True)
         others = [job.job_id for job in found.value if not job.state.is_terminal]
         return ", ".join(name for name in others if not diagnostic_words(name, plan.job_id, contract.run_id))
 
@@ -318,8 +324,16 @@ class Steps:
             return Waiting(detail=f"{job.job_id} is {job.state}; its first minutes are not over")
         return Done(detail=f"{job.job_id} is still {job.state}")
 
-    async def _restore(self, action: Action, contract: Contract) -> StepOutcome:
-        """See that it loaded the planned checkpoint and that its training loop has begun."""
+    async def restore(
+        self, action: Action, contract: Contract, *, handoff: PlannedCheckpoint | None = None
+    ) -> StepOutcome:
+        """See that it loaded the planned checkpoint and that its training loop has begun.
+
+        Args:
+            action: as in ``submit``.
+            contract: of the run that was launched.
+            handoff: another run's checkpoint, from which it begins where the plan names none of its own.
+        """
         job = await self._new_job(action, contract)
         if not isinstance(job, Job):
             return job
@@ -327,17 +341,17 @@ class Steps:
             return Refused(detail=f"{job.job_id} ended before it trained: {_say_end(job)}", has_ended=True)
         record = await self._store.record(action.run_id)
         instance = record.instance if record else None
-        seen = await self._reader.read(contract, _as_new(instance, job), action.metrics_cursor)
+        seen = await self._reader.read(contract, _as_new(instance, job, action.run_id), action.metrics_cursor)
         rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
-        judged = judge_restore(action.relaunch, contract, seen, tuple(row.step for row in rows))
+        judged = judge_restore(action.relaunch, contract, seen, tuple(row.step for row in rows), handoff=handoff)
         match judged:
             case Restored(detail=detail):
                 has_succeeded = job.state is JobState.SUCCEEDED
                 return Done(detail=detail, has_succeeded=has_succeeded, step=rows[-1].step)
             case WrongRestore(detail=detail):
                 return Refused(detail=f"the lineage is not what was approved: {detail}")
-            case NotYet(detail=detail):
-                return Waiting(detail=detail)
+            case NotYet(detail=detail, is_unknown=is_unknown):
+                return Waiting(detail=detail, is_unknown=is_unknown)
 
     async def _new_job(self, action: Action, contract: Contract) -> Job | StepOutcome:
         """Return the planned job, never one that was merely printed; what is in the way of knowing it as an outcome."""
@@ -345,7 +359,7 @@ class Steps:
         job_id = plan.job_id
         jobs = await self._launcher(contract).jobs(contract, job_id)
         if isinstance(jobs, Unknown):
-            return Waiting(detail=f"{job_id} cannot be read: {jobs.detail}")
+            return Waiting(detail=f"{job_id} cannot be read: {jobs.detail}", is_unknown=True)
         if not jobs.value:
             return Waiting(detail=f"the orchestrator does not know {job_id}", is_unseen=True)
         job = jobs.value[0]
@@ -366,6 +380,19 @@ def _not_allowed_any_more(action: Action, record: Record | None) -> str:
     return allowance.why_void(ended[-1].finding.crash if ended else None)
 
 
+def _held_by_trial(record: Record | None) -> str:
+    """Say why the run is not launched by a relaunch now, whatever was approved: two runs would train at once.
+
+    Source: deploy checklist, "Decide": the trial's gate overrides the ordinary retry policy.
+    """
+    trial = record.run.trial if record else None
+    if trial is not None and trial.stage.is_cut_over:
+        return f"its trial as {trial.plan.child_run_id} is under way: only a rollback launches it again"
+    if record is not None and record.trial_of is not None and record.trial_stage is not Stage.GO:
+        return f"it is on trial in the place of {record.trial_of}: only the cut-over launches it"
+    return ""
+
+
 def _trains(seen: Snapshot, record: Record | None) -> bool:
     """Whether the job has logged a step beyond the last one that was known."""
     rows = seen.metrics.value.rows if isinstance(seen.metrics, Known) else ()
@@ -381,6 +408,9 @@ def _say_end(job: Job) -> str:
     return f"{job.state} ({', '.join(codes) or 'exit codes unknown'}) {job.error}".strip()
 
 
-def _as_new(instance: Instance | None, job: Job) -> Instance | None:
+def _as_new(instance: Instance | None, job: Job, run_id: RunId) -> Instance:
     """Return the instance with what the orchestrator says of its submission, so that older lines are left out."""
-    return instance.model_copy(update={"job_id": job.job_id, "submitted_at": job.submitted_at}) if instance else None
+    if instance is None:  # a run of which no launch is on record yet
+        at = job.submitted_at
+        return Instance(run_id=run_id, number=0, job_id=job.job_id, submitted_at=at, launched_at=at)
+    return instance.model_copy(update={"job_id": job.job_id, "submitted_at": job.submitted_at})

@@ -93,6 +93,8 @@ class Refused(Value):
     """Whether the old job was ended already and the plan no longer holds: the next check puts it anew by itself."""
     is_unseen: bool = False
     """Whether the orchestrator answered to the last that it shows no job of this submission."""
+    is_unknown: bool = False
+    """Whether it was given up because something could not be read to the last: nothing is shown to be wrong."""
 
 
 class Uncertain(Value):
@@ -111,6 +113,8 @@ class Waiting(Value):
     detail: str
     is_unseen: bool = False
     """Whether the orchestrator answered, and shows no job of this submission."""
+    is_unknown: bool = False
+    """Whether it waits because something could not be read."""
 
 
 type StepOutcome = Done | Refused | Uncertain | Waiting
@@ -157,6 +161,8 @@ class Action(Value):
     """How often a submission was begun; counted before each, so it may be one too many but never one too few."""
     submit_failure: str = ""
     """What a submission said that ended by itself, without the planned job being known yet."""
+    tries: dict[StepName, int] = {}
+    """How often a change was begun, by its step; counted before each, as ``submits`` is."""
 
     def record(self, step: StepName) -> StepRecord | None:
         """Return the newest record of a step, None when it was never begun."""
@@ -182,6 +188,12 @@ class Action(Value):
             case _:
                 msg = f"action {self.number} is a {self.plan.kind} and launches nothing"
                 raise AssertionError(msg)
+
+    @property
+    def runs(self) -> frozenset[RunId]:
+        """Every run whose jobs it stops or launches, and its own: of two that share one, only one is under way."""
+        others = {self.plan.child_run_id} if isinstance(self.plan, RollbackPlan) else set()
+        return frozenset({self.run_id, *(part.run_id for part in self.plan.parts), *others})
 
     def begun(self, step: StepName, at: AwareDatetime) -> "Action":
         """Return the action with the intent of a step noted."""
