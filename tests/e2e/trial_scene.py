@@ -16,6 +16,7 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +27,7 @@ from tests.e2e.scene import CHANNEL, DRI, OTHER, Scene
 from tests.fakes.iris_cluster import IrisCluster
 from tests.fakes.repositories import Origin
 from tests.fakes.slack_values import Post
-from tests.fakes.wandb import FakeWandb, StoredRun
+from tests.fakes.wandb import FakeWandb
 
 HANDOFF = 40
 """The child starts from ``step-40``; the next checkpoints are 400 steps further on."""
@@ -34,6 +35,7 @@ WINDOW = 40
 USER = "marin"
 ALIVE = frozenset({"PENDING", "BUILDING", "RUNNING"})
 GATES = ("loss mean <= +0.002", "tokens_per_second mean >= -5%", "grad_norm mean within 0.01")
+PROJECT = "hero"
 FORK_OFFSET = 3
 """The tracker's own ``_step`` of a row is so much above the trainer's."""
 
@@ -79,6 +81,7 @@ class TrialScene(Scene):
         self._retries = retries
         self._automatic = automatic
         self._finelog: LogClient | None = None
+        self._pump: asyncio.Task[None] | None = None
         # Jobs run in the cluster's directory; the checkouts lie below it so that they find their program.
         self.origin = Origin(cluster.work / f"{name}-git")
         old = self.origin.clone("old")
@@ -89,16 +92,18 @@ class TrialScene(Scene):
         self.new_sha = new.commit("change", f"{change}\n")
         new.push()
         self.old, self.new = old, new
-        self.parent: StoredRun | None = None
-        if wandb is not None:
-            self.parent = wandb.run("hero", self.run_id, display_name=self.run_id)
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
         self.hero.write_contract(self.child_id, self.child_contract())
+        if self.wandb is not None:
+            self._pump = asyncio.create_task(self._track(self.wandb), name="tracker")
         return self
 
     async def __aexit__(self, *exit_: object) -> None:
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.wait([self._pump])
         await super().__aexit__(*exit_)  # type: ignore[arg-type] # as they come
         if self._finelog is not None:
             self._finelog.close()
@@ -118,7 +123,7 @@ class TrialScene(Scene):
         if self.wandb is not None:
             sections["wandb"] = {
                 "entity": f'"{self.wandb.entity}"',
-                "project": '"hero"',
+                "project": f'"{PROJECT}"',
                 "base_url": f'"{self.wandb.url}"',
                 "deadline": '"10s"',
             }
@@ -165,7 +170,12 @@ class TrialScene(Scene):
         if is_child:
             top["initialize_from"] = json.dumps(str(self.handoff))
         if self.wandb is not None:
-            tracker = {"mode": '"online"', "entity": f'"{self.wandb.entity}"', "project": '"hero"', "id": f'"{run_id}"'}
+            tracker = {
+                "mode": '"online"',
+                "entity": f'"{self.wandb.entity}"',
+                "project": f'"{PROJECT}"',
+                "id": f'"{run_id}"',
+            }
             tables = {**tables, "tracker": tracker}
         tables = {
             **tables,
@@ -215,6 +225,22 @@ class TrialScene(Scene):
         gone = self.handoff.with_name("gone")
         self.handoff.rename(gone)
 
+    async def _track(self, wandb: FakeWandb) -> None:
+        """Bring what the trainers have logged to the tracker, as they would do themselves; a child's once it is there.
+
+        The tracker's own ``_step`` is not the trainer's step: a few rows were logged before the first one.
+        """
+        wandb.run(PROJECT, self.run_id, display_name=self.run_id, created_at=_now(), heartbeat_at=_now())
+        while True:
+            for run in wandb.stored(PROJECT):
+                for row in await self.rows(run.id):
+                    number = row["step"] + FORK_OFFSET
+                    if number > run.last_step:
+                        values = {"train/loss": row["value"], "global_step": row["step"]}
+                        wandb.log(run, values, step=number, at=datetime.now(UTC))
+                        run.heartbeat_at = _now()
+            await asyncio.sleep(0.5)
+
     # The chat
 
     @property
@@ -254,6 +280,13 @@ class TrialScene(Scene):
         await self.until_stage("planned", "recorded", "rehearsed", "control_complete")
         await self.command(OTHER, f"trial reviewed {self.run_id}")
 
+    async def cut_over(self) -> None:
+        """Bring the trial from nothing to the DRI's yes to the cut-over."""
+        self.launch()
+        self.hero.start()
+        await self.begin()
+        await self.approved(f"launch {self.child_id} in its place")
+
     # What is held against the world
 
     @property
@@ -269,6 +302,11 @@ class TrialScene(Scene):
         sql = f"SELECT json_extract(value, '$.trial') FROM runs WHERE run_id = '{self.run_id}'"
         ((value,),) = self.ask_database(sql)
         return dict(json.loads(value))
+
+    @property
+    def reached(self) -> list[str]:
+        """Every stage that the trial reached, oldest first."""
+        return [step["stage"] for step in self.trial["steps"]]
 
     async def until_stage(self, *stages: str, within_s: float = 60.0) -> None:
         await self.hero.until(lambda: self.stage in stages, within_s, f"the trial is {' or '.join(stages)}")
@@ -319,6 +357,10 @@ class TrialScene(Scene):
         """The uid of the job's newest attempt; None before it has one."""
         attempts = [each for task in self.cluster.tasks(job_id) for each in task.get("attempts", [])]
         return str(attempts[-1]["attemptUid"]) if attempts else None
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 @asynccontextmanager

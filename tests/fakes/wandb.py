@@ -75,6 +75,11 @@ class FakeWandb:
     def fork(self, project: str, parent: StoredRun, child_id: str, step: int, name: str = "forked") -> StoredRun:
         return self._world.fork(project, parent, child_id, step, name)
 
+    def stored(self, project: str) -> tuple[StoredRun, ...]:
+        """Every run of a project, whoever made it."""
+        with self._world.lock:
+            return tuple(self._world.projects.get(project, {}).values())
+
     def rewind(self, run: StoredRun, step: int) -> None:
         self._world.rewind(run, step)
 
