@@ -14,7 +14,7 @@ from bot.model.curve import Point
 from bot.render.text import clean
 
 _COLOURS = {"critical": "#c62828", "warning": "#ef8e00", "info": "#1565c0"}
-_ONE, _FIRST, _SECOND = "#37474f", "#607d8b", "#d84315"
+_ONE, _FIRST, _SECOND = "#37474f", "#78909c", "#1565c0"
 """The line of a run alone; those of two runs over one another, told apart by lightness as well as by colour."""
 _FEW = 200
 _BARS = "▁▂▃▄▅▆▇█"
@@ -91,11 +91,13 @@ def _difference(chart: Chart) -> Series:
 def _draw_lines(axis: Any, word: str, lines: Lines, marks: Iterable[Mark]) -> None:
     """Draw a panel of one run or of two; a difference is read from zero."""
     first, *others = lines
-    if word.endswith("difference"):
-        axis.axhline(0, color="#9e9e9e", linewidth=0.8)
     draw_panel(axis, word, first[2], marks, label=first[0], colour=first[1])
+    if word.endswith("difference"):
+        axis.set_yscale("linear")
+        axis.axhline(0, color="#9e9e9e", linewidth=0.8)
     for label, colour, (steps, values) in others:
-        axis.plot(steps, values, linewidth=0.9, color=colour, label=label, zorder=3)
+        marker = "." if len(steps) < _FEW else None
+        axis.plot(steps, values, linewidth=0.9, color=colour, label=label, marker=marker, zorder=3)
     if others:
         for text in axis.legend(loc="upper right", fontsize=8, framealpha=0.8).get_texts():
             text.set_parse_math(False)
@@ -179,16 +181,21 @@ def _bars(values: list[float], width: int, floor: float | None) -> str:
 
 
 def _series_of(points: Sequence[Point]) -> dict[str, tuple[list[float], list[float]]]:
-    """Return both series; where the step goes back, because the run began anew from a checkpoint, the line breaks."""
+    """Return both series; where the step goes back, because the run began anew from a checkpoint, the line breaks.
+
+    A figure that fewer than half of the rows have is logged at every so many steps: its line goes on over the others.
+    """
     series: dict[str, tuple[list[float], list[float]]] = {word: ([], []) for word in _PANELS}
+    sparse = [sum(point[place] is not None for point in points) < len(points) / 2 for place in (1, 2)]
     before: int | None = None
     for step, *figures in points:
-        for word, value in zip(_PANELS, figures, strict=True):
+        for word, value, is_sparse in zip(_PANELS, figures, sparse, strict=True):
             steps, values = series[word]
             if before is not None and step <= before:
                 steps.append(math.nan)
                 values.append(math.nan)
-            steps.append(step)
-            values.append(math.nan if value is None else value)
+            if value is not None or not is_sparse:
+                steps.append(step)
+                values.append(math.nan if value is None else value)
         before = step
     return series

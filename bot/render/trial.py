@@ -39,11 +39,11 @@ def verdict_line(found: Comparison) -> str:
 def gate_line(judged: Judged) -> str:
     """Say what one gate says, by how much, on how many steps, and why.
 
-    ``✗ loss mean <= +0.002: FAIL, +0.0051 (between +0.0048 and +0.0054), 0.0031 beyond the limit; 200/200 steps; …``
+    ``✗ loss mean <= +0.002: FAIL, +0.0051 (between +0.0048 and +0.0054), 0.0031 beyond the limit; 200 of 200 steps; …``
     """
     numbers = (say_delta(judged), say_margin(judged))
     said = ", ".join((OUTCOME_WORDS[judged.outcome], *(each for each in numbers if each)))
-    parts = (said, f"{say_coverage(judged)} steps", *judged.reasons)
+    parts = (said, say_coverage(judged), *judged.reasons)
     return clean(f"{OUTCOME_SIGNS[judged.outcome]} {judged.gate}: {'; '.join(parts)}", _LINE).replace("\n", " ")
 
 
@@ -81,6 +81,39 @@ def comparison_lines(found: Comparison, *, limit: int) -> tuple[str, ...]:
     return (*lines[:kept], f"… and {left} more {'line' if left == 1 else 'lines'} in the report")[: max(0, limit)]
 
 
+def comparison_row(control: str, child: str, found: Comparison) -> dict[str, object]:
+    """Return what outsiders rely on, as docs/trial.md describes it; ``control`` and ``child`` name the two runs."""
+    window = {"first_step": found.window.first_step, "last_step": found.window.last_step, "steps": found.window.steps}
+    return {
+        "outcome": found.outcome.value,
+        "control": control,
+        "child": child,
+        "window": window,
+        "alpha": found.alpha,
+        "gates": [_gate_row(each) for each in found.gates],
+        "quiet": found.quiet.model_dump(mode="json") if found.quiet else None,
+        "others": [each.model_dump(mode="json") for each in found.others],
+        "notes": list(found.notes),
+    }
+
+
+def _gate_row(judged: Judged) -> dict[str, object]:
+    kept = judged.model_dump(mode="json", exclude={"gate", "low", "high", "control", "child", "doubt"})
+    return {
+        "gate": str(judged.gate),
+        "metric": judged.gate.metric,
+        "basis": judged.gate.basis.value,
+        "is_relative": judged.gate.is_relative,
+        **kept,
+        "interval": [judged.low, judged.high],
+        "rows": {
+            "control": judged.control.model_dump(mode="json") if judged.control else None,
+            "child": judged.child.model_dump(mode="json") if judged.child else None,
+        },
+        "error_rate": judged.doubt.model_dump(mode="json") if judged.doubt else None,
+    }
+
+
 def say_delta(judged: Judged) -> str:
     """``+0.0051 (between +0.0048 and +0.0054)``; empty where nothing is known."""
     if judged.delta is None and judged.low is None and judged.high is None:
@@ -90,11 +123,11 @@ def say_delta(judged: Judged) -> str:
 
 
 def say_interval(judged: Judged) -> str:
-    """``between +0.0048 and +0.0054``, where the true difference lies; empty where that is not known."""
+    """``between +0.0048 and +0.0054``, where the true difference lies; empty where that is not known, or exactly."""
+    if judged.low == judged.high:
+        return ""
     low, high = in_unit(judged.low, judged.gate), in_unit(judged.high, judged.gate)
     match judged.low, judged.high:
-        case None, None:
-            return ""
         case None, _:
             return f"at most {high}"
         case _, None:
@@ -112,9 +145,9 @@ def say_margin(judged: Judged) -> str:
 
 
 def say_coverage(judged: Judged) -> str:
-    """``20/20, one in 10``: how many of the steps that were due are there on both sides."""
+    """``20 of 20 steps, one in 10``: how many of the steps that were due are there on both sides."""
     rhythm = f", one in {judged.stride}" if judged.stride is not None and judged.stride > 1 else ""
-    return f"{judged.covered}/{judged.expected}{rhythm}"
+    return f"{judged.covered} of {judged.expected} steps{rhythm}"
 
 
 def in_unit(value: float | None, gate: Gate) -> str:
@@ -139,21 +172,25 @@ def error_line(found: Comparison) -> str:
 
 
 def chart_of_trial(run_id: RunId, child_id: RunId, control: History, child: History, window: Window) -> Chart | None:
-    """Return both runs' loss and throughput over one another, the window and as much around it.
+    """Return both runs' loss and throughput over one another, the window and half as much before and behind it.
 
     Of each run the rows of the attempt count that is compared. Where there are more steps than a chart can hold, the
     same ones of both are left out, so that differences stay differences. None while the control has nothing to show.
     """
-    first, last = max(0, window.first_step - window.steps), window.last_step + window.steps
+    around = window.steps // 2
+    first, last = max(0, window.first_step - around), window.last_step + around
     sides = [_rows_of(each, window, first, last) for each in (control, child)]
     if not sides[0]:
         return None
     steps = sorted(sides[0].keys() | sides[1].keys())
     kept = steps[:: math.ceil(len(steps) / MOST_POINTS)]
     mine, theirs = (tuple(side[step] for step in kept if step in side) for side in sides)
-    until = min(window.last_step, last)
     mark = Mark(
-        label="window", severity=Severity.INFO, step=window.first_step, from_step=window.first_step, to_step=until
+        label="window",
+        severity=Severity.INFO,
+        step=window.first_step,
+        from_step=window.first_step,
+        to_step=window.last_step,
     )
     beside = Beside(label=f"child {child_id}", points=theirs)
     return Chart(run_id=run_id, points=mine, marks=(mark,), label=f"control {run_id}", beside=beside)
