@@ -24,7 +24,6 @@ from bot.actions.trial_launches import (
 )
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
-from bot.model.addresses import is_remote
 from bot.model.conduct import Stage, Trial
 from bot.model.contract import Contract
 from bot.model.durations import say_duration
@@ -48,6 +47,7 @@ from bot.store.store import Store
 
 log = structlog.get_logger()
 
+_STORAGE = "storage"
 _ONE_AFTER_ANOTHER = 4
 """So many parts of a look, or of the launch checklist, are read one after the other, each with the deadline."""
 
@@ -96,7 +96,7 @@ class ServiceProbe(Protocol):
     """One service that a trial may need."""
 
     service: str
-    """Its name in messages."""
+    """Its name among ``Rehearsal.services``: ``iris``, ``kubernetes``, ``wandb``, ``finelog``."""
 
     def is_needed(self, contracts: tuple[Contract, ...]) -> bool:
         """Whether a trial of these runs needs it."""
@@ -227,7 +227,7 @@ class Rehearser:
             searched=searched,
             limits=self._limits(old, new, coming.result()),
             credentials=(*(each.result() for each in answers), storage),
-            services=(*(each.service for each in probes), _storage_name(old, new)),
+            services=(*(each.service for each in probes), _STORAGE),
             launch=launch.result(),
             rollback=rollback.result(),
             refusal=refusal[0],
@@ -406,7 +406,7 @@ class Rehearser:
             roots = ", ".join(side.contract.roots)
             lines.append(f"{roots} holds {len(found.value)} checkpoints" if found.value else f"{roots} is empty")
         said = self._redactor.text("; ".join(lines))
-        return Known(value=Alive(service=_storage_name(old, child), said=said), at=self._clock.now())
+        return Known(value=Alive(service=_STORAGE, said=said), at=self._clock.now())
 
     # How a part is read
 
@@ -472,8 +472,3 @@ def _project_of(contract: Contract, plan: TrialPlan) -> tuple[str, str] | None:
     if not is_tracked(contract) or not contract.tracker.project:
         return None
     return contract.tracker.entity or "", contract.tracker.project
-
-
-def _storage_name(old: Side, child: Side | None) -> str:
-    sides = (old, child) if child else (old,)
-    return "object store" if any(is_remote(root) for side in sides for root in side.contract.roots) else "disk"

@@ -33,7 +33,7 @@ def is_on_iris(contracts: tuple[Contract, ...]) -> bool:
 class IrisAlive:
     """Implements ``bot.rehearsing.ServiceProbe`` for the controller."""
 
-    service = "Iris"
+    service = "iris"
 
     def __init__(self, settings: IrisSettings, orchestrator: IrisOrchestrator | None, clock: Clock) -> None:
         self._settings = settings
@@ -72,7 +72,7 @@ class IrisAlive:
 class KubernetesAlive:
     """Implements ``bot.rehearsing.ServiceProbe`` for the cluster's API server, where one is configured."""
 
-    service = "Kubernetes"
+    service = "kubernetes"
 
     def __init__(self, settings: KubernetesSettings, clock: Clock) -> None:
         self._is_set = settings.is_set
@@ -95,7 +95,7 @@ class KubernetesAlive:
 class FinelogAlive:
     """Implements ``bot.rehearsing.ServiceProbe`` for Finelog, where one is configured."""
 
-    service = "Finelog"
+    service = "finelog"
 
     def __init__(self, source: FinelogSource | None) -> None:
         self._source = source
@@ -117,7 +117,7 @@ class FinelogAlive:
 class WandbAlive:
     """Implements ``bot.rehearsing.ServiceProbe`` for the tracker."""
 
-    service = "W&B"
+    service = "wandb"
 
     def __init__(self, settings: WandbSettings, clock: Clock) -> None:
         self._settings = settings
