@@ -46,6 +46,8 @@ from handlers.promoted import promoted
 from handlers.recorded import recorded_without_contract
 from handlers.terminal import remind_at_start
 from handlers.timers import decide_time_passed, is_status_due
+from handlers.trial import decide_trial
+from handlers.trial.look import TrialLook
 
 log = structlog.get_logger()
 
@@ -165,6 +167,20 @@ class Dispatcher:
             context = self._on.context(contract, record)
             decision = decide_found(record, errand, found, context, at)
             await tx.apply(self._on.recorded(record, decision, context, at), contract.run_id, at)
+
+    async def trial_looked(self, contract: Contract, look: TrialLook) -> None:
+        """Commit what follows from a look at the run's trial; one that has moved on is looked at again at once."""
+        at = self._on.clock.now()
+        async with self._on.transaction() as tx:
+            record = await tx.record(contract.run_id)
+            context = self._on.context(contract, record)
+            decision = decide_trial(record, look, context, at)
+            if decision == Decision():
+                return
+            await tx.apply(self._on.recorded(record, decision, context, at), contract.run_id, at)
+        before, after = record.run.trial, decision.run.trial if decision.run else None
+        if before is not None and after is not None and after.stage is not before.stage:
+            self._check_soon(contract.run_id)
 
     def _planner(
         self, contract: Contract, judged: PreflightReport | None

@@ -16,6 +16,7 @@ from apscheduler.triggers.date import DateTrigger
 
 from bot.clock import Clock
 from bot.errors import LeaseLostError
+from bot.model.conduct import Stage
 from bot.model.contract import Contract, RunKind
 from bot.model.record import Record
 from bot.model.value import RunId, Value
@@ -37,16 +38,26 @@ def pause_until_next(record: Record | None, contract: Contract, cadence: timedel
 
     120 s after a submission there is one look for an immediate failure; then every 570 s while a job is only being
     babysat (a diagnostic whose contract names no ``check``), else every ``cadence``, 15 minutes by default.
+    While a trial is cut over its two runs are looked at every ``[trial] look``.
     Source: babysit-job, "Cadence and Tooling Notes"; manage-hero-run, "Babysitting".
     """
     is_babysat = contract.effective_kind is RunKind.DIAGNOSTIC and contract.cadence.check is None
     regular = contract.cadence.steady if is_babysat else cadence
+    if record is not None and _is_on_trial(record):
+        regular = min(regular, contract.trial.look)
     instance = record.instance if record else None
     if instance is not None and instance.ended_at is None:
         early = instance.launched_at + contract.cadence.after_submit - at
         if timedelta() < early < regular:
             return early
     return regular
+
+
+def _is_on_trial(record: Record) -> bool:
+    """Whether the run, or the run in whose place it is tried, was stopped for a trial that is not decided yet."""
+    trial = record.run.trial
+    stage = trial.stage if trial is not None else record.trial_stage
+    return stage is not None and (stage.is_cut_over or stage in {Stage.GO, Stage.ROLLED_BACK})
 
 
 class Due(Value):

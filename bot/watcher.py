@@ -189,9 +189,9 @@ def _ending(contract: Contract, seen: Snapshot, record: Record | None) -> Contra
     Where it names no final step, with the launched configuration's; and with what a trial under way hands over.
     """
     told = seen.config.value.count("final_step") if isinstance(seen.config, Known) else None
-    trial = contract.trial.with_agreed(agreed_in(record))
     ending = contract.ending_at(told or (record.run.progress.final_step if record else None))
-    return ending.model_copy(update={"trial": trial})
+    agreed = agreed_in(record)
+    return ending if agreed is None else ending.model_copy(update={"trial": contract.trial.with_agreed(agreed)})
 
 
 def _may_ask(record: Record | None, judgements: tuple[Judgement, ...]) -> bool:

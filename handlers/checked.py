@@ -17,6 +17,7 @@ from bot.model.reading import Known
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import Run, RunState
 from bot.model.snapshot import Snapshot
+from bot.model.trialplan import CutOverPlan
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId
 from bot.model.verdict import Judgement, Severity
@@ -101,6 +102,9 @@ def _ends(action: Action, instance: str) -> bool:
             return action.state is ActionState.GRANTED and plan.stop is not None and plan.instance == instance
         case StopPlan() as plan:
             return action.state in {ActionState.GRANTED, ActionState.DONE} and plan.instance == instance
+        case CutOverPlan(stop=stop):
+            # Also when the child then could not be launched: the old job was ended on purpose all the same.
+            return action.state is not ActionState.VOID and stop.instance == instance
         case _:
             return False
 

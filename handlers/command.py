@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable, Mapping
 
 from bot.model.record import Decision
-from handlers.commands import allowing, handing, recalling, showing, watching, wishing
+from handlers.commands import allowing, handing, recalling, showing, trying, watching, wishing
 from handlers.commands.question import Answered, Question, audit_entry, say
 
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -33,8 +33,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "stop": "stop [RUN] — ask the DRI to stop the run's job",
         "cleanup": "cleanup [RUN] — list checkpoints that could be deleted, and ask the DRI for exactly that list",
         "seal": "seal [RUN] — look whether everything of a finished run is there, and ask the DRI for the seal",
-        "rollback": "rollback — not there yet",
-        "trial": "trial — not there yet",
+        "trial": "trial [RUN] — how far a trial is; `trial help` lists how one is planned, rehearsed and decided",
+        "rollback": "rollback [RUN] — end a trial that was cut over: the old run is launched again",
     },
     "the DRI's word": {
         "allow": "allow [RUN] relaunch 3 until 09:00 for infra — the DRI's yes in advance, bounded",
@@ -54,7 +54,10 @@ DECIDE = "A request is decided in its thread: `approve R7` or `deny R7 because �
 
 def changes_something(text: str) -> bool:
     """Whether a command does more than answer, so that the platform has to be asked who gives it."""
-    return _split(text)[0] in _CHANGING
+    verb, words = _split(text)
+    if verb == "trial":
+        return bool(words) and words[0].lower() in trying.CHANGING
+    return verb in _CHANGING
 
 
 def shows_past(text: str) -> bool:
@@ -139,12 +142,8 @@ COMMANDS: Mapping[str, Callable[[Question, tuple[str, ...]], Answered]] = {
     "stop": wishing.stop,
     "cleanup": wishing.cleanup,
     "seal": wishing.seal,
-    "rollback": recalling.not_yet(
-        "roll a run back", "stop it with `stop`, and name the checkpoint in a contract with a run id of its own"
-    ),
-    "trial": recalling.not_yet(
-        "try changed code on a live run", "launch it as a run of its own, with a contract and a run id of its own"
-    ),
+    "rollback": trying.rollback,
+    "trial": trying.trial,
     "allow": allowing.allow,
     "revoke": allowing.revoke,
     "handoff": handing.handoff,
@@ -162,6 +161,7 @@ _CHANGING = frozenset(
         "stop",
         "cleanup",
         "seal",
+        "rollback",
         "allow",
         "revoke",
         "handoff",

@@ -16,6 +16,7 @@ from bot.model.reading import Known, Reading, Unknown
 from bot.model.record import Record
 from bot.model.value import PersonName, Value
 from handlers.context import Context
+from handlers.plans import asks_again
 from handlers.tellings import say_outcome
 
 _REPLACED = timedelta(minutes=1)
@@ -192,7 +193,7 @@ def _is_stale(record: Record, attempt: Attempt, request: Request) -> Turned | No
     The platform's own order decides where it is known, since its clock and ours differ.
     """
     if attempt.said_at >= request.expires_at and request.state is RequestState.OPEN:
-        return Turned(why="expired", answer=f"{request.name} has expired; `/hero relaunch {record.run_id}` asks again.")
+        return Turned(why="expired", answer=f"{request.name} has expired; {asks_again(request)}.")
     asked = record.posted_at(ChannelName(attempt.actor.platform.value), f"request:{request.number}")
     if attempt.is_button:
         return _is_elsewhere(attempt, request, asked)

@@ -115,7 +115,7 @@ def _ended(instance: Instance, job: Job, at: datetime) -> Instance:
 def is_launching(record: Record) -> bool:
     """Whether a launch is being carried out; a stop, a clean-up and a seal leave the run what it is seen to be."""
     action = record.active_action
-    return action is not None and action.plan.kind == "relaunch"
+    return action is not None and action.plan.kind in {"relaunch", "rollback"}
 
 
 class _End(NamedTuple):

@@ -16,6 +16,7 @@ from handlers.context import Context
 from handlers.costs import downtime_line
 from handlers.deeds import deed_news
 from handlers.plans import deed_of, from_where
+from handlers.trial.outcome import TRIAL_KINDS, trial_news
 
 
 def decide_outcome(
@@ -33,7 +34,7 @@ def decide_outcome(
     before = next((a for a in record.actions if a.number == action.number), None)
     instances = _instances(record, before, action, at, shape)
     latest = record.model_copy(update={"instances": (*record.instances, *instances)}) if instances else record
-    news = _news if action.plan.kind == "relaunch" else deed_news
+    news = _NEWS.get(action.plan.kind, deed_news)
     run, told = news(latest, before, action, context, at)
     return Decision(
         run=run,
@@ -58,6 +59,8 @@ def _instances(
     record: Record, before: Action | None, action: Action, at: datetime, shape: dict[str, str]
 ) -> tuple[Instance, ...]:
     """Return the new instance once the job is submitted, and its submission time once the orchestrator has said it."""
+    if action.plan.kind not in {"relaunch", "rollback"}:
+        return ()  # a cut-over launches another run, which its own first look finds
     submitted = _newly_done(before, action, StepName.SUBMIT)
     if submitted is not None and submitted.outcome is not None:
         plan = action.relaunch
@@ -311,3 +314,7 @@ def _audit(before: Action | None, action: Action, at: datetime) -> tuple[AuditEn
         detail = f"action {action.number} {action.state}: {action.noted}"
         entries.append(AuditEntry(at=at, run_id=action.run_id, who="hero", what="action_ended", detail=detail))
     return tuple(entries)
+
+
+_NEWS = {"relaunch": _news, **dict.fromkeys(TRIAL_KINDS, trial_news)}
+"""By the plan's kind; what launches nothing is told by ``deeds``."""

@@ -26,8 +26,10 @@ from bot.model.chronicle import (
     Sealed,
     StepEnded,
     TrackerSeen,
+    TrialMoved,
     canonical,
 )
+from bot.model.conduct import Stage
 from bot.model.delivery import ChannelName
 from bot.model.incident import Incident
 from bot.model.plan import Plan, RequestState
@@ -38,6 +40,7 @@ from bot.model.record import Decision, Record, Telling
 from bot.model.run import Run, RunState
 from bot.model.snapshot import Snapshot
 from bot.model.tracker import TrackerState
+from bot.model.trialplan import CutOverPlan, RollbackPlan
 from bot.model.update import UpdateKind
 from bot.model.verdict import Severity
 from handlers import tellings
@@ -79,6 +82,7 @@ def recorded(
         *_requests(before, decision),
         *_actions(before, decision),
         *_arrivals(before, decision),
+        *_trial(before, decision),
     ]
     if seen is not None and run is not None:
         promised = promise_of(context.contract, shape)
@@ -127,7 +131,7 @@ def _launches(before: Record, decision: Decision, context: Context, seen: Snapsh
 
 def _launched_code(decision: Decision) -> str:
     """Return what was checked out where the launch that this decision notes was made; empty when Hero made none."""
-    plans = (action.plan for action in decision.actions)
+    plans = (each.plan.launch if isinstance(each.plan, RollbackPlan) else each.plan for each in decision.actions)
     return next((plan.code for plan in plans if isinstance(plan, RelaunchPlan)), "")
 
 
@@ -182,13 +186,14 @@ def _actions(before: Record, decision: Decision) -> Iterator[Happening]:
         yield from _steps(earlier, action)
         if action.state is not ActionState.GRANTED and (earlier is None or earlier.state is ActionState.GRANTED):
             plan = action.plan
-            resumed = plan.resume_from if isinstance(plan, RelaunchPlan) else None
+            launch = plan.launch if isinstance(plan, CutOverPlan | RollbackPlan) else plan
+            resumed = launch.resume_from if isinstance(launch, RelaunchPlan) else None
             yield ActionEnded(
                 action=action.number,
                 request=action.grant.request,
                 plan=_named(plan, before, action),
                 outcome=action.state,
-                job_id=plan.job_id if isinstance(plan, RelaunchPlan) else None,
+                job_id=launch.job_id if isinstance(launch, RelaunchPlan) else None,
                 from_step=resumed.step if resumed else None,
                 detail=action.noted,
             )
@@ -231,6 +236,17 @@ def _arrivals(before: Record, decision: Decision) -> Iterator[Happening]:
         steps = (run.progress.step, run.progress.checkpoint_step)
         newest = max((step for step in steps if step is not None), default=None)
         yield Completed(step=newest, final_step=_final_step(decision))
+
+
+def _trial(before: Record, decision: Decision) -> Iterator[Happening]:
+    trial = decision.run.trial if decision.run is not None else None
+    if trial is None:
+        return
+    earlier = before.run.trial
+    known = len(earlier.steps) if earlier is not None and earlier.request == trial.request else 0
+    for step in trial.steps[known:]:
+        why = trial.why if step.stage in {Stage.NO_GO, Stage.CLOSED} else ""
+        yield TrialMoved(child_run_id=trial.plan.child_run_id, stage=step.stage, why=why)
 
 
 def _final_step(decision: Decision) -> int | None:

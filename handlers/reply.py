@@ -175,7 +175,7 @@ def _approve(record: Record, attempt: Attempt, allowed: Allowed, context: Contex
         plan=granted.plan,
         grant=grant_for(allowed, at, context),
     )
-    state = RunState.RELAUNCHING if granted.plan.kind == "relaunch" else record.run.state
+    state = RunState.RELAUNCHING if granted.plan.kind in {"relaunch", "rollback"} else record.run.state
     run = record.run.model_copy(update={"state": state, "last_told_at": at})
     after = record.model_copy(update={"run": run})
     deed = deed_of(granted.plan, record)

@@ -21,6 +21,7 @@ from bot.render.words import say_state, say_time, say_validity
 from handlers import tellings
 from handlers.context import Context, standing_of
 from handlers.escalation import escalate
+from handlers.plans import asks_again
 
 UNCHECKED = CheckId("monitor.unchecked")
 _AFTER_START = timedelta(minutes=5)
@@ -106,7 +107,7 @@ def _tell_request(context: Context, record: Record, request: Request, at: dateti
         headline=f"{request.name} has expired without an answer; nothing was changed",
         severity=Severity.WARNING,
         evidence=(f"it was asked because: {request.reason}",),
-        next_=f"`/hero relaunch {record.run_id}` asks again",
+        next_=asks_again(request),
         asks_dri=True,
     )
     return (tellings.request_closed(context, record, request, at), news)

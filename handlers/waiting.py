@@ -69,7 +69,8 @@ def _of_request(request: Request, record: Record) -> Matter:
         says=f"may Hero {question_of(request.plan, record)}?",
         more=f"why: {request.reason}",
         stops=_how_to_answer(request, record),
-        is_critical=request.plan.kind == "relaunch" and request.incident is not None,
+        is_critical=request.plan.kind == "rollback"
+        or (request.plan.kind == "relaunch" and request.incident is not None),
         climb=climb,
         since=since,
     )

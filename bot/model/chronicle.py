@@ -207,6 +207,17 @@ class Sealed(Value):
     evidence: tuple[str, ...] = ()
 
 
+class TrialMoved(Value):
+    """The trial of a change of this run has reached a stage."""
+
+    kind: Literal["trial_moved"] = "trial_moved"
+    child_run_id: RunId
+    stage: str
+    """A word of ``bot.model.conduct.Stage``."""
+    why: str = ""
+    """Why it is a no-go, or how it was closed."""
+
+
 type Happening = Annotated[
     Launched
     | Failed
@@ -224,7 +235,8 @@ type Happening = Annotated[
     | StateImported
     | HistoryWritten
     | Promoted
-    | Sealed,
+    | Sealed
+    | TrialMoved,
     Field(discriminator="kind"),
 ]
 

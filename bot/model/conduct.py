@@ -107,6 +107,11 @@ class Trial(Value):
     report_tried: int = 0
     """How often the tracker's report was begun; counted before each try."""
     rollback_wanted_by: PersonName | None = None
+    """Who asked by command for the rollback; it is planned at the next look."""
+    question_wanted_by: PersonName | None = None
+    """Who asked by command that a question which was answered or has expired is put once more."""
+    window_over_at: AwareDatetime | None = None
+    """When the child was first seen beyond the window; what is late still arrives for a while after it."""
     told: str = ""
     """Digest of what was last told of the guards or the gates: there are updates on change alone."""
     compared: str = ""

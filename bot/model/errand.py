@@ -15,6 +15,10 @@ class ErrandKind(StrEnum):
     STOP = "stop"
     CLEANUP = "cleanup"
     SEAL = "seal"
+    TRIAL = "trial plan"
+    """Agree on the trial that the contract describes."""
+    REHEARSAL = "rehearsal"
+    """Run every guard of the trial dry; asks for nothing."""
 
 
 class Errand(Value):

@@ -30,7 +30,7 @@ class Record(Value):
     """Each check's last verdict on record."""
     posted: tuple[Posted, ...] = ()
     trial_of: RunId | None = None
-    """The run of whose trial this one is the child, while that is not over; None for every other run."""
+    """The run of whose trial this one is or was the child; None for every other run."""
     trial_stage: Stage | None = None
     """How far that trial is."""
     next_incident: int = 1

@@ -29,6 +29,7 @@ from bot.model.chronicle import (
     StateImported,
     StepEnded,
     TrackerSeen,
+    TrialMoved,
     head_of,
 )
 from bot.model.value import RunId
@@ -108,6 +109,8 @@ def say_happening(happening: Happening) -> str:  # noqa: C901, PLR0911, PLR0912 
             return f"promoted: this diagnostic's record is kept for others to find, since {reason}"
         case Sealed(tag=tag, final_step=step, checkpoint=checkpoint):
             return f"sealed: tag {tag}, final step {step}, checkpoint {checkpoint}"
+        case TrialMoved(child_run_id=child, stage=stage, why=why):
+            return f"trial of {child}: {stage.replace('_', ' ')}{f', {why}' if why else ''}"
         case _:
             assert_never(happening)
 

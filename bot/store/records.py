@@ -68,6 +68,7 @@ async def _record(connection: AsyncConnection, run: Run) -> Record:
     newest = select(instances.c.value).where(instances.c.run_id == run_id).order_by(instances.c.number.desc())
     unresolved = incidents.c.run_id == run_id, ~incidents.c.is_resolved
     remembered = select(memories.c.check_id, memories.c.memory).where(memories.c.run_id == run_id)
+    trial = await _trial_of(connection, run_id)
     free = {name: number for name, number in await connection.execute(select(counters.c.name, counters.c.next))}  # noqa: C416 - dict() of a Row's sequence confuses mypy
     return Record(
         run=run,
@@ -80,10 +81,19 @@ async def _record(connection: AsyncConnection, run: Run) -> Record:
         memories={check: memory for check, memory in await connection.execute(remembered)},  # noqa: C416 - as above
         verdicts={change.check: change for change in await verdicts_at(connection, run_id, None)},
         posted=await ledger.of_run(connection, run_id),
+        trial_of=trial.run_id if trial else None,
+        trial_stage=trial.trial.stage if trial and trial.trial else None,
         next_incident=free.get("incident", 1),
         next_request=free.get("request", 1),
         next_action=free.get("action", 1),
     )
+
+
+async def _trial_of(connection: AsyncConnection, run_id: RunId) -> Run | None:
+    """Return the run of whose newest trial this one is the child, the latest of several; None for every other run."""
+    child = runs.c.value["trial"]["plan"]["child_run_id"].as_string()
+    found = await _values(connection, Run, select(runs.c.value).where(child == run_id))
+    return max(found, key=lambda run: run.trial.request if run.trial else 0, default=None)
 
 
 async def _live_and_newest[V: Value](
@@ -161,6 +171,13 @@ async def _save_incident(connection: AsyncConnection, incident: Incident, redact
     if not await upsert(connection, incidents, row, incidents.c.run_id == incident.run_id):
         raise _stale(f"incident I{incident.number}", incident.run_id)
     await _use_number(connection, "incident", incident.number)
+
+
+async def incidents_since(connection: AsyncConnection, run_id: RunId, since: datetime) -> tuple[Incident, ...]:
+    """Return the run's incidents that were opened since a moment, resolved ones too, oldest first."""
+    mine = select(incidents.c.value).where(incidents.c.run_id == run_id).order_by(incidents.c.number)
+    found = await _values(connection, Incident, mine)
+    return tuple(each for each in found if each.opened_at >= since)
 
 
 async def save_request(connection: AsyncConnection, request: Request, redactor: Redactor) -> None:

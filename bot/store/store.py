@@ -27,6 +27,7 @@ from bot.model.chronicle import Entry
 from bot.model.delivery import Awaited, ChannelName, Delivery, Posted, SendOutcome
 from bot.model.event import Inbound, InboxEvent
 from bot.model.history import VerdictChange
+from bot.model.incident import Incident
 from bot.model.record import Record
 from bot.model.run import Run
 from bot.model.value import RunId
@@ -305,6 +306,11 @@ class Store:
         """Return what each check had concluded at a moment."""
         async with self._read() as connection:
             return await records.verdicts_at(connection, run_id, at)
+
+    async def incidents_since(self, run_id: RunId, since: datetime) -> tuple[Incident, ...]:
+        """Return the run's incidents that were opened since a moment, those that are over too, oldest first."""
+        async with self._read() as connection:
+            return await records.incidents_since(connection, run_id, since)
 
     async def counts(self) -> dict[str, int]:
         """Return how much waits and how much failed, for status and health."""

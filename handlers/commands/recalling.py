@@ -172,22 +172,6 @@ def watch(question: Question, words: tuple[str, ...]) -> Answered:
     )
 
 
-def not_yet(what: str, instead: str) -> "_NotYet":
-    """Return the answer to a command that there is not yet: plainly so, and what to do instead."""
-    return _NotYet(what, instead)
-
-
-class _NotYet:
-    """A command that is planned."""
-
-    def __init__(self, what: str, instead: str) -> None:
-        self._what = what
-        self._instead = instead
-
-    def __call__(self, question: Question, _words: tuple[str, ...]) -> Answered:
-        return say(question, f"Hero cannot {self._what} yet; nothing was changed.", next_=self._instead)
-
-
 def _with_context(question: Question, words: tuple[str, ...]) -> tuple[Record, Context] | Answered:
     record = find_run(question, words)
     if isinstance(record, Answered):

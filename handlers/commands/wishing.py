@@ -3,6 +3,7 @@
 from bot.model.errand import Errand, ErrandKind
 from bot.model.record import Decision, Record
 from bot.model.value import RunId
+from handlers.asking import why_held
 from handlers.commands.question import Answered, Question, audit_entry, find_only_run, find_run, known_person, say
 from handlers.plans import deed_of
 
@@ -16,7 +17,7 @@ def launch(question: Question, words: tuple[str, ...]) -> Answered:
     return relaunch(question, words)
 
 
-def relaunch(question: Question, words: tuple[str, ...]) -> Answered:
+def relaunch(question: Question, words: tuple[str, ...]) -> Answered:  # noqa: PLR0911 - one return a reason
     """Ask the DRI for one more launch."""
     person = known_person(question)
     if isinstance(person, Answered):
@@ -28,6 +29,8 @@ def relaunch(question: Question, words: tuple[str, ...]) -> Answered:
         return say(question, f"A {deed_of(active.plan, record)} of {record.run_id} is under way already.")
     if record.run.is_paused:
         return say(question, f"The watch over {record.run_id} is paused; `/hero resume {record.run_id}` comes first.")
+    if held := why_held(record):
+        return say(question, f"No launch of {record.run_id} is put to anybody now: {held}; nothing was done.")
     if (asked := record.open_relaunch) is not None:
         return say(question, f"{asked.name} asks for that already and waits for {asked.dri}.")
     run = record.run.model_copy(update={"relaunch_wanted_by": person.name})
@@ -42,27 +45,27 @@ def relaunch(question: Question, words: tuple[str, ...]) -> Answered:
 
 def stop(question: Question, words: tuple[str, ...]) -> Answered:
     """Ask the DRI for the end of the run's job."""
-    return _send_on(question, words, ErrandKind.STOP, "puts the plan to its DRI")
+    return send_on(question, words, ErrandKind.STOP, "puts the plan to its DRI")
 
 
 def plan(question: Question, words: tuple[str, ...]) -> Answered:
     """Ask what a launch would do."""
-    return _send_on(question, words, ErrandKind.PLAN, "says what a launch would do and what speaks against it")
+    return send_on(question, words, ErrandKind.PLAN, "says what a launch would do and what speaks against it")
 
 
 def cleanup(question: Question, words: tuple[str, ...]) -> Answered:
     """Ask for a list of what could be deleted."""
-    return _send_on(
+    return send_on(
         question, words, ErrandKind.CLEANUP, "lists what could be deleted, and asks its DRI for exactly that"
     )
 
 
 def seal(question: Question, words: tuple[str, ...]) -> Answered:
     """Ask for the seal."""
-    return _send_on(question, words, ErrandKind.SEAL, "says what is missing, or puts the seal to its DRI")
+    return send_on(question, words, ErrandKind.SEAL, "says what is missing, or puts the seal to its DRI")
 
 
-def _send_on(question: Question, words: tuple[str, ...], kind: ErrandKind, what: str) -> Answered:
+def send_on(question: Question, words: tuple[str, ...], kind: ErrandKind, what: str) -> Answered:
     """Note an errand; it is looked into after the run's next check, which is now."""
     person = known_person(question)
     if isinstance(person, Answered):

@@ -278,11 +278,13 @@ def test_whoever_may_not_decide_changes_nothing_by_command_either(
 
 def test_only_what_changes_something_needs_to_ask_the_platform() -> None:
     harmless = {"status", "runs", "incidents", "explain", "help"}
-    harmless |= {"catchup", "log", "audit", "checks", "milestone", "plot", "watch", "rollback", "trial"}
+    harmless |= {"catchup", "log", "audit", "checks", "milestone", "plot", "watch", "trial"}
 
     assert {verb for verb in COMMANDS if not changes_something(verb)} == harmless
     assert not changes_something("")
     assert changes_something("PAUSE x")
+    assert changes_something("trial Plan x")
+    assert not changes_something("trial x")
 
 
 def test_two_questions_in_one_second_are_both_answered() -> None:

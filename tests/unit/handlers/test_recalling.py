@@ -99,13 +99,6 @@ def test_an_answer_is_the_same_on_every_channel() -> None:
     assert text_of(ask("help")) == text_of(ask("help", actor=github()))
 
 
-def test_what_is_not_there_yet_is_said_plainly_and_changes_nothing() -> None:
-    for verb in ("rollback", "trial"):
-        answered = ask(verb)
-        assert "yet; nothing was changed" in text_of(answered)
-        assert answered.decision.run is None
-
-
 def test_the_audit_says_who_what_why_not_for_which_plan_and_where() -> None:
     said = text_of(ask("audit", attempts=(REFUSED,)))
 
