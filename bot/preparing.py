@@ -171,6 +171,7 @@ class Preparer:
             at=seen.at,
             seen=seen,
             is_first=instance is None and not _has_run(seen),
+            trial_of=record.trial_of if record else None,
             planned_job=submission.job_id if isinstance(submission, Submission) else None,
             command=self._redactor.argv(command),
             problems=(*problems, *here.result()),

@@ -81,6 +81,9 @@ class Preparation(Value):
     """Jobs, checkpoints, tracker, code and configuration of the run as it is."""
     is_first: bool
     """Whether no launch of this run is on record: some items hold for new names only."""
+    trial_of: RunId | None = None
+    """The run of whose trial this one is the child, while that is not over: its history in the tracker is forked from
+    that run's, and it starts from the checkpoint that was agreed, and not from the newest."""
     planned_job: JobId | None
     """The job that the command would make; None when the command may not be submitted."""
     command: tuple[str, ...] = Field(repr=False)

@@ -120,7 +120,7 @@ def _of_itself(prepared: Preparation) -> Iterator[PreflightFinding]:
 
 def _of_complete(prepared: Preparation, mine: Checkpoint, newest: Checkpoint) -> Iterator[PreflightFinding]:
     contract, said = prepared.contract, _said(prepared)
-    is_meant = contract.basis.get(_FIELD) is Basis.STATED
+    is_meant = contract.basis.get(_FIELD) is Basis.STATED or prepared.trial_of is not None
     if newest.step > mine.step:
         message = f"{said} is not the newest: {last_part(newest.path)} is complete beside it (measured)"
         fix = f'name that one in {toml_of(contract)}; if the older one is meant: [basis] {_FIELD} = "stated"'

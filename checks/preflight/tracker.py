@@ -112,12 +112,13 @@ def _existing(prepared: Preparation, tracker: TrackerContract) -> Iterator[Prefl
 def _taken(prepared: Preparation, tracker: TrackerContract, seen: Known[TrackerState]) -> Iterator[PreflightFinding]:
     state = seen.value
     is_there = state.state is not TrackerRunState.MISSING
-    if is_there and state.id == tracker.id:
+    is_forked = prepared.trial_of is not None  # the trial makes that run itself, and its own guards look after it
+    if is_there and state.id == tracker.id and not is_forked:
         refuses = ", and resume = never refuses it" if tracker.resume == "never" else ""
         message = f"the tracker has a run {tracker.id} already, which is {state.state} (measured){refuses}"
         fix = "give this run an id of its own; if it is this very run, let Hero watch its job first"
         yield TRACKER.finding(Weight.BLOCKS, message, fix)
-    if not is_there and tracker.resume == "must":
+    if not is_there and tracker.resume == "must" and not is_forked:
         message = f"[tracker] resume = must, and the tracker has no run {tracker.id} (measured): it would refuse"
         yield TRACKER.finding(Weight.BLOCKS, message, 'set resume = "allow" in the trainer and in the contract')
     if state.namesakes:

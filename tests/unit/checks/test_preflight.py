@@ -240,6 +240,18 @@ def test_the_trackers_mode_and_policy_have_to_be_possible(
     assert not named or named in message(TRACKER, prepared)
 
 
+@pytest.mark.parametrize("state", [TrackerRunState.MISSING, TrackerRunState.FINISHED])
+@pytest.mark.parametrize("resume", ["must", "allow"])
+def test_the_tracker_run_of_a_trials_child_may_be_forked_already_or_still_be_missing(
+    state: TrackerRunState, resume: str
+) -> None:
+    promised = with_tracker(resume=resume)
+    there = tracked(state, id="hero-x")
+
+    assert weights(TRACKER, preparation(promised, tracker=there, trial_of="hero-old")) == []
+    assert weights(TRACKER, preparation(promised, tracker=unknown(), trial_of="hero-old")) == [UNKNOWN]
+
+
 def test_a_diagnostic_may_do_without_a_tracker() -> None:
     promised = launch_contract(kind="diagnostic", model_flops=1e18, tracker={"mode": "disabled"})
 

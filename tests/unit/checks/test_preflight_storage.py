@@ -205,6 +205,7 @@ CASES: list[tuple[Item, Preparation, list[Weight], str]] = [
         [NOTE],
         "step-10000",
     ),
+    (START, in_house(**FROM, read=starts(step(9000), step(10_000), trial_of="older")), [NOTE], "step-10000"),
     (START, in_house(**FROM, read=starts(step(9000), step(10_000, fault="cut"))), [NOTE], "newer and not complete"),
     (START, in_house(**FROM, read=starts(step(9000, is_complete=True, fault="not clean"))), [ASKS], "not clean"),
     (START, in_house(**FROM, read=starts(step(9000, is_temporary=True))), [ASKS], "is temporary (measured)"),
