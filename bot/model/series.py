@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 import numpy.typing as npt
@@ -58,3 +59,6 @@ class RunRows:
     """The highest step that was logged at all, also beyond the steps that were asked for; None when there is no row."""
     is_cut: bool = False
     """Whether there are more rows than one answer may have: then the newest are missing."""
+    began_at: tuple[datetime | None, ...] = ()
+    """When each of ``executions`` logged its first row, by the trainer's own clock; None where no row says, and empty
+    where nobody asked."""

@@ -15,13 +15,19 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import httpx
+import numpy as np
+import pyarrow as pa
 from finelog.client import LogClient
 from finelog.embedded import EmbeddedServer
+
+from bot.model.series import Floats, Ints
 
 # A proxy of the machine must not stand between a test and its own loopback.
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 _START_DEADLINE_S = 20.0
 _FLUSH_S = 20.0
+_ROWS_A_WRITE = 60_000
+"""12 MB; a write may have 16."""
 
 
 @dataclasses.dataclass
@@ -62,22 +68,29 @@ class Finelog:
         """Write figures of one step; readable after ``flush``."""
         name = f"levanter.metrics.{trainer.run_id}"
         table = self._written.setdefault(name, self.client.get_table(name, Row))
-        table.write(
-            [
-                Row(
-                    timestamp_ms=int(at.timestamp() * 1000),
-                    run_id=trainer.run_id,
-                    execution_uid=trainer.execution,
-                    job_id=trainer.job_id,
-                    process_index=trainer.process,
-                    step=step,
-                    name=figure,
-                    kind="scalar",
-                    value=value,
-                )
-                for figure, value in figures.items()
+        table.write([_row(trainer, step, at, figure, value) for figure, value in figures.items()])
+
+    def write_many(self, trainer: Trainer, name: str, steps: Ints, values: Floats, began: datetime) -> None:
+        """Write one figure of many steps at once, a second apart; readable when this returns.
+
+        Finelog's own client takes 10,000 rows a second at most.
+        """
+        namespace = f"levanter.metrics.{trainer.run_id}"
+        table = self.client.get_table(namespace, Row)
+        table._ensure_registered()  # from then on it knows all the columns
+        for start in range(0, len(steps), _ROWS_A_WRITE):
+            part = slice(start, start + _ROWS_A_WRITE)
+            same = dataclasses.asdict(_row(trainer, 0, began, name, 0.0))
+            given: dict[str, Any] = {key: [value] * len(steps[part]) for key, value in same.items()}
+            given |= {"step": steps[part], "value": values[part]}
+            given["timestamp_ms"] = int(began.timestamp() * 1000) + 1000 * np.arange(start, start + len(steps[part]))
+            columns = [
+                pa.array(given[field.name], field.type)
+                if field.name in given
+                else pa.nulls(len(steps[part]), field.type)
+                for field in table._arrow_schema
             ]
-        )
+            self.client._stats_flush(namespace, pa.RecordBatch.from_arrays(columns, schema=table._arrow_schema))
 
     def flush(self) -> None:
         """Wait until all that was written is readable; the server commits once a second."""
@@ -116,6 +129,20 @@ class Finelog:
             f"{self.url}/v1/telemetry", json=body, headers={"Idempotency-Key": batch}, trust_env=False, timeout=10
         )
         assert answer.status_code == httpx.codes.OK, answer.text
+
+
+def _row(trainer: Trainer, step: int | None, at: datetime, name: str, value: float | None) -> Row:
+    return Row(
+        timestamp_ms=int(at.timestamp() * 1000),
+        run_id=trainer.run_id,
+        execution_uid=trainer.execution,
+        job_id=trainer.job_id,
+        process_index=trainer.process,
+        step=step,
+        name=name,
+        kind="scalar",
+        value=value,
+    )
 
 
 @contextlib.contextmanager

@@ -46,16 +46,17 @@ def figure_names(names: MetricsContract) -> dict[str, str]:
     Every character but letters, digits and ``_`` becomes ``_`` there: ``train/loss`` is ``train_loss``. A word that the
     contract leaves at its default stands for Levanter's own name too.
     """
-    found = {_as_finelog(name): word for word, given in names.further().items() for name in reversed(given)}
+    found = {finelog_name(name): word for word, given in names.further().items() for name in reversed(given)}
     for figure in FIGURES:
         given = getattr(names, figure)
         if given == MetricsContract.model_fields[figure].default:
             found[_LEVANTER[figure]] = figure
-        found[_as_finelog(given)] = figure
+        found[finelog_name(given)] = figure
     return found
 
 
-def _as_finelog(name: str) -> str:
+def finelog_name(name: str) -> str:
+    """Return how Finelog spells a figure's name."""
     return re.sub(r"[^A-Za-z0-9_]", "_", name)
 
 

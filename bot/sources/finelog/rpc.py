@@ -7,6 +7,7 @@ an Arrow stream in base64.
 import base64
 import binascii
 import importlib
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -54,13 +55,41 @@ class FinelogRpc:
             MissingPackageError: pyarrow is not installed.
             ServiceError: there is no answer, Finelog refuses the question, or it cannot be decoded.
         """
+        return await self.answer(sql, parse_arrow)
+
+    async def answer[T](self, sql: str, parse: Callable[[object], T]) -> T:
+        """Return what ``parse`` makes of the answer to a SELECT.
+
+        Raises:
+            ServiceError: as for ``rows``, or what ``parse`` raises.
+        """
         answer = await self._post.ask(f"{self._url}/Query", {"sql": sql})
         # A first import of pyarrow, and many rows, take longer than a chat should wait.
-        return await self._threads.call(parse_arrow, answer, deadline=self._deadline)
+        return await self._threads.call(parse, answer, deadline=self._deadline)
+
+    async def off_loop[T](self, work: Callable[[], T]) -> T:
+        """Return what ``work`` makes of answers that are here already; so many rows would hold up a chat.
+
+        Raises:
+            ServiceError: it takes too long, or what it raises.
+        """
+        return await self._threads.call(work, deadline=self._deadline)
 
 
 def parse_arrow(answer: object) -> tuple[dict[str, Any], ...]:
-    """Return the rows in the answer of a query.
+    """Return the rows in the answer of a query, one dictionary each.
+
+    Raises:
+        ServiceError: as for ``arrow_table``.
+    """
+    try:
+        return tuple(arrow_table(answer).to_pylist())
+    except (ValueError, OverflowError) as error:  # a text that is no UTF-8, a time beyond what Python has
+        raise UnrecognisedError(SERVICE, f"a value of the answer cannot be read: {str(error)[:200]}") from error
+
+
+def arrow_table(answer: object) -> Any:
+    """Return the rows in the answer of a query as a ``pyarrow.Table``, which is read by columns.
 
     Raises:
         MissingPackageError: pyarrow is not installed.
@@ -77,13 +106,13 @@ def parse_arrow(answer: object) -> tuple[dict[str, Any], ...]:
         raise MissingPackageError(SERVICE, f"pyarrow is missing ({error}): pip install hero-bot[finelog]") from error
     try:
         with ipc.open_stream(base64.b64decode(encoded, validate=True)) as stream:
-            rows = stream.read_all().to_pylist()
+            table = stream.read_all()
     except (arrow.ArrowException, binascii.Error, OSError, ValueError) as error:
         raise UnrecognisedError(
             SERVICE, f"arrowIpc is no Arrow stream: {' '.join(str(error).split())[:200]}"
         ) from error
-    _check_count(answer, len(rows))
-    return tuple(rows)
+    _check_count(answer, table.num_rows)
+    return table
 
 
 def _check_count(answer: object, found: int) -> None:

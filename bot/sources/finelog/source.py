@@ -49,7 +49,7 @@ class FinelogSource:
         try:
             return Known(value=await self._signs(contract, jobs), at=self._clock.now())
         except ServiceError as error:
-            return self._unknown(error)
+            return self.unknown(error)
 
     async def metrics(
         self, contract: Contract, *, since: datetime | None, cursor: str, jobs: Reading[tuple[Job, ...]]
@@ -66,24 +66,24 @@ class FinelogSource:
         try:
             found = await self._figures(contract, since, parse_cursor(cursor), jobs)
         except ServiceError as error:
-            return self._unknown(error)
+            return self.unknown(error)
         return Known(value=found, at=self._clock.now())
 
     async def tables(self) -> Reading[tuple[str, ...]]:
         """Ask which tables for training metrics there are, and see that an answer with rows can be decoded here."""
         try:
-            rpc = self._asked()
+            rpc = self.asked()
             found = parse_namespaces(await rpc.namespaces())
             await rpc.rows("SELECT 1 AS one")
         except ServiceError as error:
-            return self._unknown(error)
+            return self.unknown(error)
         return Known(value=tuple(table.name for table in found), at=self._clock.now())
 
     async def _signs(self, contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Telemetry:
-        rpc = self._asked()
+        rpc = self.asked()
         executions = executions_of(jobs)
         named = sorted(executions.current) if len(executions.current) <= MOST_NAMED else []
-        run_ids = _run_ids(contract)
+        run_ids = run_ids_of(contract)
         tables = parse_namespaces(await rpc.namespaces())
         # Whoever runs now counts first, or a predecessor that still writes would hide it.
         for among in (named, []) if named else ([],):
@@ -99,14 +99,14 @@ class FinelogSource:
         cursor: Cursor | None,
         jobs: Reading[tuple[Job, ...]],
     ) -> Metrics:
-        rpc = self._asked()
+        rpc = self.asked()
         words = figure_names(contract.metrics)
         executions = executions_of(jobs)
         named = sorted(executions.all) if executions.is_exact and len(executions.all) <= MOST_NAMED else []
         for table in parse_namespaces(await rpc.namespaces()):
             question = next_question(cursor, table, since)
             sql = table.figures(
-                _run_ids(contract),
+                run_ids_of(contract),
                 (*words, STEP) if table.form is Form.GAUGES else words,
                 after=question.after,
                 since=question.since,
@@ -127,12 +127,21 @@ class FinelogSource:
                 break  # the run writes here, and nothing new; older tables hold nothing newer
         return Metrics(rows=(), cursor=cursor.model_dump_json() if cursor is not None else "")
 
-    def _asked(self) -> FinelogRpc:
+    def now(self) -> datetime:
+        return self._clock.now()
+
+    def asked(self) -> FinelogRpc:
+        """Return whom to ask.
+
+        Raises:
+            ServiceError: no Finelog is configured; ``unknown`` says so.
+        """
         if self._rpc is None:
             raise _NotConfiguredError(SERVICE, "no Finelog is configured; set [finelog] url or [iris] controller_url")
         return self._rpc
 
-    def _unknown(self, error: ServiceError) -> Unknown:
+    def unknown(self, error: ServiceError) -> Unknown:
+        """Return the reading that an error of a question means."""
         at = self._clock.now()
         if isinstance(error, MissingPackageError | _NotConfiguredError):
             return Unknown(reason=Gap.NOT_CONFIGURED, detail=error.detail, at=at)
@@ -162,6 +171,6 @@ class _NotConfiguredError(ServiceError):
     """Nobody told Hero where Finelog is."""
 
 
-def _run_ids(contract: Contract) -> tuple[str, ...]:
+def run_ids_of(contract: Contract) -> tuple[str, ...]:
     """Return the names that the trainer may write under: its run id is the tracker's, where there is a tracker."""
     return tuple(dict.fromkeys(filter(None, (contract.run_id, contract.tracker.id))))

@@ -60,7 +60,7 @@ class Table(Value):
 
     def newest_rows(self, run_ids: tuple[str, ...], executions: Iterable[str] = ()) -> str:
         """Return the question for the newest phase, progress and other rows, at best of some executions alone."""
-        among = self._among(run_ids, executions)
+        among = self.among(run_ids, executions)
         if self.form is Form.METRICS:
             kinds = [f"{among} AND name = {text(sign)}" for sign in SIGNS if sign != "step"] + [among]
         else:
@@ -89,14 +89,14 @@ class Table(Value):
             executions: whose rows are asked for, at any time; everybody's since then when empty.
             limit: the most rows that are wanted.
         """
-        where = f"{self._among(run_ids, ())} AND name IN ({texts(self.wanted(names))})"
+        where = f"{self.among(run_ids, ())} AND name IN ({texts(self.wanted(names))})"
         if since is not None:
             where += f" AND {self._told_apart(executions, since)}"
         if after is None:
             return self._select(where, newest=limit)
         return self._select(f"{where} AND seq > {after}", oldest=limit)
 
-    def _among(self, run_ids: tuple[str, ...], executions: Iterable[str]) -> str:
+    def among(self, run_ids: tuple[str, ...], executions: Iterable[str]) -> str:
         """Return the condition for process 0 of one run."""
         terms = [f"run_id IN ({texts(run_ids)})"]
         if (process := self.columns.get("process_index")) is not None:
