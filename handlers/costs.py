@@ -90,7 +90,10 @@ def next_save_line(record: Record, at: datetime) -> str | None:
     if not every or saved is None or not pace:
         return "next save: unknown, too few were seen to tell how far apart they are"
     due = saved + every * max(1, -(-(progress.step + 1 - saved) // every))
-    left = timedelta(seconds=(due - progress.step) / pace) - (at - (progress.step_at or at))
+    seconds = (due - progress.step) / pace
+    if not seconds < _FORESEEABLE.total_seconds():
+        return f"next save: at step {due}, which at this pace is more than ten years away"
+    left = timedelta(seconds=seconds) - (at - (progress.step_at or at))
     when = f"in about {say_duration(_rounded(left))}" if left > timedelta() else "due now"
     return f"next save: {when}, at step {due} (the last two were {every} steps apart)"
 
