@@ -367,8 +367,59 @@ def replay(
     _end(context, call)
 
 
-trial = typer.Typer(no_args_is_help=True, help="The trial of a change to a live run: so far, the comparison.")
+trial = typer.Typer(no_args_is_help=True, help="The trial of a change to a live run: plan, rehearsal, comparison.")
 app.add_typer(trial, name="trial")
+
+
+@trial.command("show")
+def trial_show(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    config: Config = None,
+    as_json: Json = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Show how far the trial of a run is, and what was agreed."""
+
+    def call() -> int:
+        from bot.commands.trial_live import show_trial
+
+        return show_trial(config, run, as_json=as_json)
+
+    _end(context, call)
+
+
+@trial.command("plan")
+def trial_plan(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    config: Config = None,
+    as_json: Json = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Show the plan that the contract's [trial] comes to: 0 it can be put to the DRI, 3 it cannot, 4 not known."""
+
+    def call() -> int:
+        from bot.commands.trial_live import plan_trial_of
+
+        return plan_trial_of(config, run, as_json=as_json)
+
+    _end(context, call)
+
+
+@trial.command("rehearse")
+def trial_rehearse(
+    context: typer.Context,
+    run: Annotated[str, typer.Argument(metavar="RUN")],
+    config: Config = None,
+    as_json: Json = False,  # noqa: FBT002 - a flag
+) -> None:
+    """Run every guard of the trial dry, against the live cluster: 0 all pass, 3 one fails, 4 one cannot tell."""
+
+    def call() -> int:
+        from bot.commands.trial_live import rehearse_trial
+
+        return rehearse_trial(config, run, as_json=as_json)
+
+    _end(context, call)
 
 
 @trial.command("compare")

@@ -27,6 +27,8 @@ class TrialLook(Value):
     control: ControlSays | None = None
     cutover: CutOverPlan | NoPlan | None = None
     rollback: RollbackPlan | NoPlan | None = None
+    never_stopped: str = ""
+    """The old run's job, when it is seen to live on and the child to have none: nothing is to be rolled back."""
     child: Reading[tuple[Job, ...]] | None = None
     """The child's job and those below it."""
     stuck: tuple[str, ...] = ()

@@ -1,6 +1,7 @@
 """No-go: the old run is launched again, at once where the DRI said so with the plan, else on their yes. Pure."""
 
 from bot.model.action import Action
+from bot.model.conduct import Ending, Stage
 from bot.model.plan import Request, RequestState
 from bot.model.planned import NoPlan
 from bot.model.record import Decision
@@ -22,6 +23,8 @@ def roll_back(scene: Scene) -> Decision:
     plan = scene.look.rollback
     if scene.record.active_action is not None or plan is None:
         return scene.keep(scene.trial)
+    if scene.look.never_stopped:
+        return _never_stopped(scene)
     if isinstance(plan, NoPlan):
         return scene.say(
             "no-rollback",
@@ -40,6 +43,19 @@ def roll_back(scene: Scene) -> Decision:
     extra = (f"why it is asked: {why_not}",) if scene.trial.standing else ()
     # What was granted and came to nothing leaves the run without a job: each time it is put once more.
     return scene.put(plan, scene.trial.why or "it is a no-go", extra, anew=has_failed)
+
+
+def _never_stopped(scene: Scene) -> Decision:
+    """Close a trial whose cut-over came to nothing before the old run had ended: it trains on."""
+    requests, closed = scene.withdraw("rollback", "the old run was never stopped")
+    decision = scene.move(
+        Stage.CLOSED,
+        f"closed: {scene.look.never_stopped} was never stopped and trains on, and the child has no job",
+        (f"why it was a no-go: {scene.trial.why}",),
+        "nothing is to be rolled back",
+        ending=Ending.ABANDONED,
+    )
+    return decision.model_copy(update={"requests": requests, "tell": (*closed, *decision.tell)})
 
 
 def _why_not_by_itself(scene: Scene, plan: RollbackPlan) -> str:  # noqa: PLR0911 - one return a reason

@@ -1,0 +1,348 @@
+"""Looks at the trial of a run after each check of it, and hands on what its stage needs to know.
+
+One look reads, judges with pure functions, and goes to ``handlers/trial/``, which decides. Nothing here changes
+anything but the report, which is a picture of what was read.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Protocol
+
+import structlog
+
+from bot.actions.both_runs import BothRuns
+from bot.actions.ports import Checklist, Launcher, Rehearses
+from bot.actions.trial_launches import old_launch, without_jobs_of
+from bot.actions.trial_plans import live_jobs, plan_cutover, plan_rollback
+from bot.clock import Clock
+from bot.comparing import Comparer, window_of
+from bot.contracts import BadContract, Contracts
+from bot.model.conduct import Stage, Trial
+from bot.model.contract import Contract
+from bot.model.durations import say_duration
+from bot.model.incident import Incident
+from bot.model.job import Job
+from bot.model.planned import NoPlan
+from bot.model.reading import Gap, Known, Reading, Unknown
+from bot.model.record import Record
+from bot.model.rehearsal import Pin, Rehearsal
+from bot.model.roles import with_roles
+from bot.model.series import History
+from bot.model.snapshot import Snapshot
+from bot.model.trial import Comparison
+from bot.model.value import JobId
+from bot.model.verdict import Severity
+from bot.redaction import Redactor
+from bot.render.trial import chart_of_trial
+from bot.store.store import Store
+from checks.trial.control import ControlSays
+from checks.trial.guards.guard import Group
+from checks.trial.guards.judging import judge_guards
+from handlers.trial.look import TrialLook
+
+log = structlog.get_logger()
+
+type HandOn = Callable[[Contract, TrialLook], Awaitable[None]]
+
+_REPLAYED = 2
+"""After so many windows of replayed steps a comparison with the old trajectory that is still open stays so."""
+_REPLAY_LIMIT = timedelta(hours=24)
+_STAGED = (Group.PLAN, Group.RECORD)
+_NOTHING = History({})
+
+
+class Reports(Protocol):
+    """Where a comparison is shown; see ``bot.reporting``."""
+
+    async def publish(
+        self, contract: Contract, trial: Trial, control: History, child: History, found: Comparison | None
+    ) -> Reading[str]:
+        """Write the report anew and return its address."""
+        ...
+
+
+class TrackerReports(Protocol):
+    """The tracker's own report of the two runs."""
+
+    async def publish(self, contract: Contract, child: Contract, trial: Trial) -> Reading[str]:
+        """Create it once, or find it; return its address."""
+        ...
+
+
+@dataclass(frozen=True)
+class _On:
+    """One trial that is looked at."""
+
+    contract: Contract
+    record: Record
+    trial: Trial
+    child: Contract | None
+    beside: Record | None
+    """The child's record."""
+
+
+class Conductor:
+    """Looks at one trial at a time; keeps nothing between two looks but what is in the store."""
+
+    def __init__(
+        self,
+        *,
+        rehearser: Rehearses,
+        both: BothRuns,
+        launchers: Mapping[str, Launcher],
+        checklist: Checklist,
+        comparer: Comparer,
+        reports: Reports,
+        tracker_reports: TrackerReports | None,
+        contracts: Contracts,
+        store: Store,
+        clock: Clock,
+        redactor: Redactor,
+        hand_on: HandOn,
+        deadline: timedelta,
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            rehearser: reads what the guards judge.
+            both: reads the two runs.
+            launchers: by the contract's ``[orchestrator] kind``; asked, and used to plan.
+            checklist: of the launch that a rollback is.
+            comparer: of the two runs' rows.
+            reports: where the comparison is shown.
+            tracker_reports: None where the tracker has none of its own.
+            contracts: read anew at every look.
+            store: what is on record of both runs.
+            clock: for times.
+            redactor: plans are made as they may be stored and shown.
+            hand_on: gets the look; commits what follows from it.
+            deadline: of one look.
+        """
+        self._rehearser = rehearser
+        self._both = both
+        self._launchers = launchers
+        self._checklist = checklist
+        self._comparer = comparer
+        self._reports = reports
+        self._tracker_reports = tracker_reports
+        self._contracts = contracts
+        self._store = store
+        self._clock = clock
+        self._redactor = redactor
+        self._hand_on = hand_on
+        self._deadline = deadline
+
+    async def run(self, contract: Contract) -> None:
+        """Look once at the trial of a run, if one is under way.
+
+        Raises:
+            StoreError: the database refused.
+        """
+        record = await self._store.record(contract.run_id)
+        trial = record.run.trial if record else None
+        if record is None or trial is None or trial.is_over:
+            return
+        began = self._clock.monotonic()
+        child = self._contracts.load(trial.plan.child_run_id)
+        on = _On(
+            contract=with_roles(contract, record.run.roles),
+            record=record,
+            trial=trial,
+            child=None if isinstance(child, BadContract) else child,
+            beside=await self._store.record(trial.plan.child_run_id),
+        )
+        look = await self._look(on)
+        seconds = round(self._clock.monotonic() - began, 3)
+        log.info("trial_looked_at", run_id=contract.run_id, stage=trial.stage, duration_s=seconds)
+        await self._hand_on(contract, look)
+
+    async def _look(self, on: _On) -> TrialLook:
+        """Look within the deadline; what is cut off or breaks is a look that has seen nothing."""
+        bare = TrialLook(at=self._clock.now(), stage=on.trial.stage)
+        try:
+            async with asyncio.timeout(self._deadline.total_seconds()):
+                return await self._at_stage(on, bare)
+        except TimeoutError:
+            limit = say_duration(self._deadline)
+            return bare.model_copy(update={"comparison_gap": f"looking at it took longer than {limit}"})
+        except Exception as error:
+            log.exception("trial_look_broke", run_id=on.record.run_id, stage=on.trial.stage)
+            return bare.model_copy(update={"comparison_gap": f"Hero's own code broke at it: {type(error).__name__}"})
+
+    async def _at_stage(self, on: _On, bare: TrialLook) -> TrialLook:
+        looks: Mapping[Stage, Callable[[_On, TrialLook], Awaitable[TrialLook]]] = {
+            Stage.PLANNED: self._staged,
+            Stage.RECORDED: self._rehearsed,
+            Stage.REHEARSED: self._controlled,
+            Stage.CONTROL_COMPLETE: self._ready,
+            Stage.FORKED: self._ready,
+            Stage.OLD_STOPPED: self._shown,
+            Stage.LAUNCHED: self._shown,
+            Stage.RUNNING: self._compared,
+            Stage.GO: self._accepted,
+            Stage.NO_GO: self._back,
+            Stage.ROLLED_BACK: self._replayed,
+        }
+        return await looks[on.trial.stage](on, bare)
+
+    # Before the cut-over
+
+    async def _rehearse(self, on: _On) -> Rehearsal:
+        return await self._rehearser.rehearse(on.contract, on.record, on.trial.plan)
+
+    async def _staged(self, on: _On, bare: TrialLook) -> TrialLook:
+        return await self._guards(on, bare, _STAGED)
+
+    async def _rehearsed(self, on: _On, bare: TrialLook) -> TrialLook:
+        return await self._guards(on, bare, tuple(Group))
+
+    async def _controlled(self, on: _On, bare: TrialLook) -> TrialLook:
+        return bare.model_copy(update={"control": await self._control(on)})
+
+    async def _accepted(self, on: _On, bare: TrialLook) -> TrialLook:
+        return bare.model_copy(update={"pins": _pins(await self._rehearse(on))})
+
+    async def _guards(self, on: _On, bare: TrialLook, groups: tuple[Group, ...]) -> TrialLook:
+        rehearsed = await self._rehearse(on)
+        says = judge_guards(rehearsed, groups=groups)
+        return bare.model_copy(update={"guards": says, "pins": _pins(rehearsed)})
+
+    async def _control(self, on: _On) -> ControlSays | None:
+        jobs = await self._jobs(on.contract, on.record.instance.job_id if on.record.instance else None)
+        return await self._comparer.control(on.contract, on.trial.plan, jobs)
+
+    async def _ready(self, on: _On, bare: TrialLook) -> TrialLook:
+        """Rehearse once more and plan the cut-over, once it is time for it."""
+        start = on.trial.plan.starts_at
+        if on.record.active_action is not None or (start is not None and self._clock.now() < start):
+            return bare
+        rehearsed = await self._rehearse(on)
+        says = judge_guards(rehearsed, groups=tuple(Group))
+        plan = plan_cutover(rehearsed, on.trial, says, self._redactor)
+        return bare.model_copy(update={"guards": says, "control": await self._control(on), "cutover": plan})
+
+    # From the cut-over on
+
+    async def _jobs(self, contract: Contract | None, job_id: JobId | None) -> Reading[tuple[Job, ...]]:
+        launcher = self._launchers.get(contract.orchestrator.kind) if contract is not None else None
+        if contract is None or launcher is None or job_id is None:
+            return self._unread("there is nothing to ask")
+        return await launcher.jobs(contract, job_id)
+
+    async def _child_jobs(self, on: _On) -> Reading[tuple[Job, ...]]:
+        job_id = on.trial.child_instance.rpartition("@")[0]
+        return await self._jobs(on.child, JobId(job_id) if job_id else None)
+
+    async def _shown(self, on: _On, bare: TrialLook) -> TrialLook:
+        """Publish where the comparison will be shown, with the control alone."""
+        rows = await self._comparer.rows_of(on.contract, on.trial.plan)
+        control = rows.value.history if isinstance(rows, Known) else _NOTHING
+        return await self._with_report(on, bare, control, _NOTHING, None)
+
+    async def _compared(self, on: _On, bare: TrialLook) -> TrialLook:
+        jobs = await self._child_jobs(on)
+        look = bare.model_copy(update={"child": jobs, "stuck": _stuck(on)})
+        if on.child is None:
+            return look.model_copy(update={"comparison_gap": "the child's contract cannot be used"})
+        incidents = await self._incidents(on)
+        compared = await self._comparer.compare(on.contract, on.child, on.trial, jobs, incidents)
+        if isinstance(compared, str):
+            return look.model_copy(update={"comparison_gap": compared})
+        look = look.model_copy(
+            update={
+                "comparison": compared.found,
+                "child_step": compared.child.newest_step,
+                "is_past_window": compared.is_past_window,
+            }
+        )
+        return await self._with_report(on, look, compared.control.history, compared.child.history, compared.found)
+
+    async def _incidents(self, on: _On) -> tuple[Incident, ...]:
+        """Return the child's incidents since it was launched, those that are over too."""
+        since = on.trial.reached_at(Stage.LAUNCHED) or on.trial.agreed_at
+        return await self._store.incidents_since(on.trial.plan.child_run_id, since)
+
+    async def _with_report(
+        self, on: _On, look: TrialLook, control: History, child: History, found: Comparison | None
+    ) -> TrialLook:
+        trial = on.trial
+        shown = await self._reports.publish(on.contract, trial, control, child, found)
+        tracker = trial.tracker_report_url
+        if not tracker and self._tracker_reports is not None and on.child is not None:
+            made = await self._tracker_reports.publish(on.contract, on.child, trial)
+            tracker = made.value if isinstance(made, Known) else ""
+        chart = await asyncio.to_thread(
+            chart_of_trial, on.record.run_id, trial.plan.child_run_id, control, child, window_of(trial.plan)
+        )
+        url = shown.value if isinstance(shown, Known) else trial.report_url
+        return look.model_copy(update={"report_url": url, "tracker_report_url": tracker, "chart": chart})
+
+    # The way back
+
+    async def _back(self, on: _On, bare: TrialLook) -> TrialLook:
+        """Plan the way back from both runs as they are now."""
+        if on.record.active_action is not None:
+            return bare
+        launcher = self._launchers.get(on.contract.orchestrator.kind)
+        if launcher is None:
+            kind = on.contract.orchestrator.kind
+            none = NoPlan(reason=f"{kind} is not configured", fix=f"configure [{kind}] in hero.toml", is_unknown=False)
+            return bare.model_copy(update={"rollback": none})
+        old = await self._both.old(on.contract)
+        child = await self._both.child(on.child, on.record) if on.child is not None else None
+        beside = without_jobs_of(old.seen, child.seen) if child is not None else old.seen
+        report = await self._checklist.judge(on.contract, on.record, beside)
+        launch = old_launch(
+            on.contract,
+            old.seen,
+            old.instance,
+            launcher,
+            self._redactor,
+            report=report,
+            child=child.seen if child is not None else None,
+        )
+        jobs = live_jobs(child.seen) if child is not None else self._unread("the child's contract cannot be used")
+        plan = plan_rollback(on.contract, old.seen, on.trial, jobs, launch, self._redactor)
+        return bare.model_copy(update={"rollback": plan, "never_stopped": _never_stopped(old.seen, jobs)})
+
+    def _unread(self, why: str) -> Unknown:
+        return Unknown(reason=Gap.NOT_CONFIGURED, detail=why, at=self._clock.now())
+
+    async def _replayed(self, on: _On, bare: TrialLook) -> TrialLook:
+        """Hold the steps that the old run has replayed against those that it had logged before."""
+        instance = on.record.instance
+        if instance is None or instance.from_step is None:
+            return bare.model_copy(update={"comparison_gap": "from which step it was launched is not on record"})
+        steps = on.trial.plan.window_steps
+        jobs = await self._jobs(on.contract, instance.job_id)
+        found = await self._comparer.trajectory(on.contract, instance.from_step, _REPLAYED * steps, jobs)
+        since = on.trial.reached_at(Stage.ROLLED_BACK)
+        is_late = since is not None and self._clock.now() - since > _REPLAY_LIMIT
+        if isinstance(found, str):
+            return bare.model_copy(update={"comparison_gap": found})
+        says, newest = found
+        is_long = newest is not None and newest >= instance.from_step + _REPLAYED * steps
+        return bare.model_copy(update={"trajectory": says, "is_long_enough": is_long or is_late})
+
+
+def _pins(rehearsed: Rehearsal) -> tuple[Pin, ...]:
+    return rehearsed.pins.value if isinstance(rehearsed.pins, Known) else ()
+
+
+def _never_stopped(seen: Snapshot, child: Reading[tuple[Job, ...]]) -> str:
+    """Name the old run's job when it is known to live on, and the child to have none; empty otherwise."""
+    job = seen.job
+    lives = job is not None and not job.state.is_terminal
+    return job.job_id if job is not None and lives and isinstance(child, Known) and not child.value else ""
+
+
+def _stuck(on: _On) -> tuple[str, ...]:
+    """Say what is critically wrong with the child by its own checks: a hang, a loss that is no number, a lost job."""
+    found = on.beside.incidents if on.beside else ()
+    return tuple(
+        f"I{each.number} {each.check}: {each.finding.summary}"
+        for each in found
+        if each.is_open and each.finding.severity is Severity.CRITICAL
+    )
