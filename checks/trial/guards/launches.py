@@ -43,7 +43,7 @@ def forks_named(contract: Contract) -> tuple[str, ...]:
     """
     words = contract.command
     following = (*words[1:], "")
-    pairs = [*zip(words, following, strict=True), *((f"{name}=", text) for name, text in contract.environment.items())]
+    pairs = [*zip(words, following, strict=True), *contract.environment.items()]
     found = [match[0] for word, after in pairs for match in _FORK.finditer(word) if _forks(word, match, after)]
     values = [match[0] for text in contract.environment.values() for match in _FORK.finditer(text)]
     return tuple(dict.fromkeys((*found, *values)))
@@ -59,9 +59,9 @@ def forks_configured(config: LaunchedConfig) -> tuple[str, ...]:
 def _forks(word: str, match: re.Match[str], after: str) -> bool:
     """Whether a word that names a fork gives it a value: behind ``=``, or else as the next word."""
     rest = word[match.end() :]
-    if rest.startswith("=") and rest != "=":
-        return not _is_nothing(rest[1:].split()[0] if rest[1:].split() else "")
-    return rest not in {"", "="} or not _is_nothing(after)
+    if rest.startswith("="):
+        return not _is_nothing(rest[1:])
+    return bool(rest) or not _is_nothing(after)
 
 
 def _is_nothing(text: str) -> bool:

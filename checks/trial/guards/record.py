@@ -81,12 +81,12 @@ def _inventory(rehearsal: Rehearsal) -> Word:
     if isinstance(rehearsal.pins, Unknown):
         return unseen(rehearsal.pins, "what pins the old run")
     found = rehearsal.pins.value
-    where = f"{len(rehearsal.searched)} places ({', '.join(rehearsal.searched[:_NAMED])})"
+    where = ", ".join(rehearsal.searched)
     if not found:
         return passes(f"nothing pins the old run in {where}")
     pins = "; ".join(f"{pin.where} ({pin.what})" for pin in found[:_NAMED])
     more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return passes(f"{len(found)} pins to be moved when the child is accepted, in {where}: {pins}{more}")
+    return passes(f"searched: {where}; to be moved when the child is accepted: {pins}{more}")
 
 
 MAIN = Guard(
