@@ -2,7 +2,6 @@
 
 import math
 import os
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -24,7 +23,7 @@ from bot.sources.iris.program import child_environment
 from bot.sources.wandb.source import WandbMetrics, WandbSource
 from tests.fakes import snapshots
 from tests.fakes.waiting import until
-from tests.fakes.wandb import STARTED, FakeWandb
+from tests.fakes.wandb import STARTED, FakeWandb, fresh_sdk
 
 DEADLINE = timedelta(seconds=3)
 """The SDK takes its time limit once in a process, so it is one for all tests here."""
@@ -35,13 +34,8 @@ NO_JOBS = Unknown(reason=Gap.NOT_CONFIGURED, detail="no orchestrator", at=STARTE
 
 @pytest.fixture(scope="module", autouse=True)
 def helper_process() -> Iterator[None]:
-    """End the SDK's helper when the tests are through, and give the environment back."""
-    before = dict(os.environ)
-    yield
-    if "wandb" in sys.modules:
-        sys.modules["wandb"].teardown()
-    os.environ.clear()
-    os.environ.update(before)
+    with fresh_sdk():
+        yield
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.fakes.wandb_world import StoredRun, World, to_wire
+from tests.fakes.wandb_writes import Writes
 
 type Variables = dict[str, Any]
 
@@ -19,7 +20,7 @@ class UnknownQueryError(Exception):
 class Answers:
     """GraphQL by the name in the document; ``operationName`` is often empty."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, writes: Writes) -> None:
         self._world = world
         self._by_name: dict[str, Callable[[Variables], Any]] = {
             "Viewer": self._viewer,
@@ -32,6 +33,7 @@ class Answers:
             "RunFullHistory": self._full_history,
             "RunSampledHistory": self._sampled_history,
             "Runs": self._runs,
+            **writes.by_name,
         }
 
     def answer(self, document: str, variables: Variables) -> Any:

@@ -1,4 +1,4 @@
-"""The network side of the fake W&B: a threaded GraphQL endpoint that can be ill, slow, silent or busy on purpose."""
+"""The network side of the fake W&B: a threaded endpoint that can be ill, slow, silent or busy on purpose."""
 
 import contextlib
 import json
@@ -31,8 +31,14 @@ class Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False
 
-    def __init__(self, respond: Callable[[str, Any], Reply], complain: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        respond: Callable[[str, Any], Reply],
+        complain: Callable[[str], None],
+        stream: Callable[[str, str, Any], Reply],
+    ) -> None:
         self.respond = respond
+        self.stream = stream
         self.released = threading.Event()
         self._complain = complain
         self._connections: set[socket.socket] = set()
@@ -89,6 +95,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         content = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if self.path.endswith("/file_stream"):
+            self._send(self.server.stream(self.headers.get("Authorization") or "", self.path, json.loads(content)))
+            return
         if self.path != "/graphql":
             self._send(Reply(HTTPStatus.NOT_FOUND, {"error": "not found"}))
             return
@@ -98,6 +107,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self._send(reply)
+
+    def do_PUT(self) -> None:
+        """Take a file of a run; nobody reads it."""
+        self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        self._send(Reply(HTTPStatus.OK, {}))
 
     def _send(self, reply: Reply) -> None:
         content = json.dumps(reply.body).encode()

@@ -88,6 +88,13 @@ class World:
             run.summary.update(row)
             return True
 
+    def take_row(self, run: StoredRun, row: dict[str, Any]) -> None:
+        """Store a row as the SDK sent it, its step and times included; dropped at or below the last step."""
+        with self.lock:
+            if row["_step"] > run.last_step:
+                run.rows.append(row)
+                run.last_step = row["_step"]
+
     def fork(self, project: str, parent: StoredRun, child_id: str, step: int, display_name: str) -> StoredRun:
         """Make a run that starts with the parent's rows up to ``step``."""
         with self.lock:

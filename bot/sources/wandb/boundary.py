@@ -35,9 +35,6 @@ _PROBE_SHARE = 20
 _TROUBLE = "W&B hands out no row of steps {} to {}, although it tells of a history that goes to step {}"
 
 
-type _Look = Callable[[_History], Boundary | None]
-
-
 class _Place(NamedTuple):
     """A row with the trainer's step in it."""
 
