@@ -72,7 +72,14 @@ class Steps:
         self._absent_since: dict[int, float] = {}
 
     async def take(
-        self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence
+        self,
+        step: StepName,
+        action: Action,
+        contract: Contract,
+        *,
+        is_resumed: bool,
+        fence: Fence,
+        barred: Barred | None = None,
     ) -> StepOutcome:
         """Do one step, or look once at what it waits for.
 
@@ -82,31 +89,31 @@ class Steps:
             contract: as it is on disk now.
             is_resumed: whether the intent was committed earlier, so that the step may have happened already.
             fence: awaited right before the world is changed.
+            barred: for a launch that is a part of a larger plan: says why it may not be submitted, in place of
+                rebuilding it as a relaunch. Awaited before each submission, once none is known.
         """
         kind = contract.orchestrator.kind
         if kind not in self._launchers:
             missing = f"[{kind}] is not configured in hero.toml any more, so nothing can be asked or done there"
             return Uncertain(detail=missing) if step is StepName.SUBMIT else Waiting(detail=missing)
-        return await self._take(step, action, contract, is_resumed=is_resumed, fence=fence)
+        if step is StepName.SUBMIT:
+            return await self._submit(action, contract, is_resumed=is_resumed, fence=fence, barred=barred)
+        return await self._take(step, action, contract, fence)
 
-    async def _take(
-        self, step: StepName, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence
-    ) -> StepOutcome:
+    async def _take(self, step: StepName, action: Action, contract: Contract, fence: Fence) -> StepOutcome:
         match step:
             case StepName.VERIFY:
                 return await self._verify(action, contract)
             case StepName.STOP:
                 return await self._stop(action, contract, fence)
-            case StepName.SUBMIT:
-                return await self.submit(action, contract, is_resumed=is_resumed, fence=fence)
             case StepName.CONFIRM:
                 return await self._confirm(action, contract)
             case StepName.STABILISE:
                 return await self._stabilise(action, contract)
             case StepName.RESTORE:
                 return await self.restore(action, contract)
-            case StepName.DELETE | StepName.TAG | StepName.FORK:
-                msg = f"a relaunch has no step {step}"
+            case StepName.SUBMIT | StepName.DELETE | StepName.TAG | StepName.FORK:
+                msg = f"a relaunch has no step {step} here"
                 raise AssertionError(msg)
             case _:
                 assert_never(step)
@@ -163,21 +170,14 @@ class Steps:
         old = JobId(plan.instance.rsplit("@", 1)[0] or plan.job_id)
         return await without_pods(self._reader, contract, old, ended)
 
-    async def submit(  # noqa: PLR0911 - one return a case
-        self, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence, barred: Barred | None = None
+    async def _submit(  # noqa: PLR0911 - one return a case
+        self, action: Action, contract: Contract, *, is_resumed: bool, fence: Fence, barred: Barred | None
     ) -> StepOutcome:
         """Submit exactly once.
 
         A submission that may have happened is looked up. It is made again only when it was cut off, the orchestrator
         has positively said for a while that it knows of none, and nothing of it is still under way on this machine.
         One that ended by itself, and that the orchestrator does not know, has failed.
-
-        Args:
-            action: of which the plan is a launch; or, of one that launches among other things, that part of it.
-            contract: of the run that is launched.
-            is_resumed: whether it may have been submitted already.
-            fence: awaited right before it is.
-            barred: awaited before each submission, once none is known; in place of rebuilding the plan as a relaunch's.
         """
         plan = action.relaunch
         found = await self._find_submission(action, contract)
@@ -330,7 +330,7 @@ class Steps:
         """See that it loaded the planned checkpoint and that its training loop has begun.
 
         Args:
-            action: as in ``submit``.
+            action: of which the plan is that launch.
             contract: of the run that was launched.
             handoff: another run's checkpoint, from which it begins where the plan names none of its own.
         """

@@ -1,0 +1,100 @@
+"""What is carried out of the agreement on a trial and of the go: nothing in the world; only that it still holds.
+
+Source: deploy checklist, "Agree the plan" and "Decide" (docs/procedures.md).
+"""
+
+from bot.actions.both_runs import BothRuns, unasked
+from bot.actions.ports import Fence
+from bot.actions.trial_agreement import plan_trial
+from bot.actions.trial_plans import handoff_fault
+from bot.clock import Clock
+from bot.contracts import BadContract
+from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Waiting
+from bot.model.contract import Contract
+from bot.model.planned import NoPlan
+from bot.model.reading import Unknown
+from bot.model.trialplan import GoPlan, TrialPlan
+from bot.model.value import JobId
+from bot.redaction import Redactor
+
+
+class AgreeSteps:
+    """The one step of a trial's agreement and of its go."""
+
+    def __init__(self, *, runs: BothRuns, clock: Clock, redactor: Redactor) -> None:
+        """Take the parts.
+
+        Args:
+            runs: reads both runs.
+            clock: for whether a grant still counts.
+            redactor: plans are rebuilt scrubbed, as they were asked.
+        """
+        self._runs = runs
+        self._clock = clock
+        self._redactor = redactor
+
+    async def take(
+        self,
+        step: StepName,
+        action: Action,
+        contract: Contract,
+        *,
+        is_resumed: bool,  # noqa: ARG002 - the port's; looking is safe to repeat
+        fence: Fence,  # noqa: ARG002 - the port's; nothing is changed
+    ) -> StepOutcome:
+        """See that what was agreed still holds; ``contract`` is the old run's."""
+        plan = action.plan
+        if step is not StepName.VERIFY or not isinstance(plan, TrialPlan | GoPlan):
+            msg = f"action {action.number} agrees on nothing, or has no step {step}"
+            raise AssertionError(msg)
+        if not action.grant.covers(plan, self._clock.now()):
+            return Refused(detail="the approval is no longer valid: it has expired or is for another plan")
+        if isinstance(plan, GoPlan):
+            return await self._go(plan)
+        return await self._agree(plan, contract)
+
+    async def _agree(self, plan: TrialPlan, contract: Contract) -> StepOutcome:  # noqa: PLR0911 - one return a case
+        """See that both contracts still make that plan, and that the handoff checkpoint is there and complete."""
+        child = self._runs.contract(plan.child_run_id)
+        if isinstance(child, BadContract):
+            return Refused(detail="; ".join(child.problems))
+        seen = (await self._runs.old(contract)).seen
+        fault = handoff_fault(seen, plan.handoff)
+        if isinstance(fault, Unknown):
+            gap = f"whether the handoff checkpoint is there is not known: {fault.detail}"
+            return Waiting(detail=gap, is_unknown=True)
+        if fault.value:
+            return Refused(detail=fault.value)
+        # A newer checkpoint, saved since it was asked, does not change what was agreed.
+        trial = contract.trial.model_copy(update={"handoff_step": plan.handoff.step})
+        match plan_trial(contract.model_copy(update={"trial": trial}), child, seen, self._redactor):
+            case NoPlan(is_unknown=True, reason=reason):
+                return Waiting(detail=reason, is_unknown=True)
+            case NoPlan(reason=reason):
+                return Refused(detail=reason)
+            case TrialPlan() as rebuilt if rebuilt.digest != plan.digest:
+                names = [name for name in TrialPlan.model_fields if getattr(rebuilt, name) != getattr(plan, name)]
+                changed = "; ".join(f"{name}: {getattr(plan, name)} → {getattr(rebuilt, name)}" for name in names)
+                return Refused(detail=f"the contracts do not say any more what was agreed: {changed}")
+            case TrialPlan():
+                return Done(detail="both contracts say what was agreed, and the handoff checkpoint is complete")
+
+    async def _go(self, plan: GoPlan) -> StepOutcome:
+        """See that the child's very launch that was judged is alive."""
+        child = self._runs.contract(plan.child_run_id)
+        if isinstance(child, BadContract):
+            return Waiting(detail="; ".join(child.problems), is_unknown=True)
+        launcher = self._runs.launcher(child)
+        if launcher is None:
+            return unasked(child)
+        job_id = JobId(plan.instance.rsplit("@", 1)[0])
+        jobs = await launcher.jobs(child, job_id)
+        if isinstance(jobs, Unknown):
+            return Waiting(detail=f"whether {job_id} lives cannot be asked: {jobs.detail}", is_unknown=True)
+        job = jobs.value[0] if jobs.value else None
+        if job is None or job.instance_id != plan.instance:
+            shown = job.instance_id if job else "none"
+            return Refused(detail=f"the child that was judged is {plan.instance}, and the orchestrator shows {shown}")
+        if job.state.is_terminal:
+            return Refused(detail=f"the child that was judged is {job.state}: {job.error}".rstrip(": "))
+        return Done(detail=f"{plan.instance} is {job.state}")
