@@ -6,7 +6,7 @@ from bot.model.gate import Gate, Reduce
 from bot.model.series import History
 from bot.model.trial import Comparison, Happened, Judged, Moved, Outcome, Quiet, Window, finite, worst
 from checks.trial.gates import judge_gate
-from checks.trial.rows import pair_up, take_side
+from checks.trial.rows import figure_of, pair_up, take_side
 
 _COUNTS = ("crashes", "retries", "watchdogs", "alerts")
 
@@ -35,7 +35,7 @@ def compare(
     share = alpha / max(1, inferring)
     old, new = _newest(control, window), _newest(child, window)
     judged = tuple(
-        judge_gate(gate, (control.figures.get(gate.metric), old), (child.figures.get(gate.metric), new), window, share)
+        judge_gate(gate, (figure_of(control, gate.metric), old), (figure_of(child, gate.metric), new), window, share)
         for gate in gates
     )
     attempts = child.executions(window.first_step)

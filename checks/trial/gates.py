@@ -86,7 +86,7 @@ def _outcome(fails: bool) -> Outcome:  # noqa: FBT001 - one caller's one word
 
 
 def _conclude(gate: Gate, measured: Measured, pairs: Pairs, alpha: float) -> tuple[Outcome, tuple[str, ...]]:
-    gaps = (*_gaps(gate, pairs), *_flat(gate, pairs))
+    gaps = (*_gaps(gate, pairs), *flat(gate, pairs))
     is_whole = pairs.covered == pairs.expected and pairs.ended and pairs.covered >= _FEWEST_FOR_ALL
     if is_whole and measured.all_beyond:
         return Outcome.FAIL, ("every single step is beyond the limit",)
@@ -174,7 +174,8 @@ def _odd(name: str, side: Side) -> list[str]:
     ]
 
 
-def _flat(gate: Gate, pairs: Pairs) -> tuple[str, ...]:
+def flat(gate: Gate, pairs: Pairs) -> tuple[str, ...]:
+    """Say why a control that never changes is nothing to compare with; ``pairs`` has at least one."""
     low, high = pairs.control.min(), pairs.control.max()
     if low != high:
         return ()
