@@ -9,6 +9,7 @@ import pytest
 from checks import CHECKS
 from checks.check import BROKEN
 from checks.preflight import ITEMS
+from checks.trial.guards import GUARDS
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "procedures.md").read_text(encoding="utf-8")
@@ -31,7 +32,7 @@ def functions_in(path: Path) -> set[str]:
 @pytest.mark.parametrize("row", ROWS)
 def test_a_line_of_the_procedures_names_what_looks_after_it_and_a_test_of_that(row: str) -> None:
     says, by, held = cells(row)
-    known = {BROKEN, *(check.id for check in CHECKS), *(item.id for item in ITEMS)}
+    known = {BROKEN, *(check.id for check in CHECKS), *(item.id for item in ITEMS), *(guard.id for guard in GUARDS)}
 
     assert says
     assert by
@@ -48,6 +49,12 @@ def test_every_check_is_there_for_a_line_of_the_procedures() -> None:
     named = {name for row in ROWS for name in cells(row)[1]}
 
     assert {check.id for check in CHECKS} <= named
+
+
+def test_every_guard_of_a_trial_is_there_for_a_line_of_the_deploy_checklist() -> None:
+    named = {name for row in ROWS for name in cells(row)[1]}
+
+    assert {guard.id for guard in GUARDS} <= named
 
 
 def test_what_is_not_covered_is_said() -> None:

@@ -132,11 +132,13 @@ def _refuses(rehearsal: Rehearsal) -> Word:
         )
     if not rehearsal.refusal:
         return fails(f"the launch would start beside {seen.job.job_id}, which lives", "report it, and launch nothing")
+    if rehearsal.is_refusal_unknown:
+        return cannot_tell(f"the launch refuses, since what lives is not known: {rehearsal.refusal}", "mend the access")
     if re.search(rf"(?<![\w/-]){re.escape(seen.job.job_id)}(?![\w-])", rehearsal.refusal):
         return passes(f"the launch refuses: {rehearsal.refusal}")
-    return cannot_tell(
-        f"the launch refuses for another reason than that {seen.job.job_id} lives: {rehearsal.refusal}",
-        "mend that first",
+    return fails(
+        f"the launch does not see that {seen.job.job_id} lives, and refuses for another reason: {rehearsal.refusal}",
+        "report it, and launch nothing",
     )
 
 
@@ -162,7 +164,7 @@ def _against_one(rehearsal: Rehearsal) -> Iterator[Word]:
 COORDINATORS = Guard(
     id=CheckId("coordinators.none"),
     title="The old run's job lives, and no other job of either run",
-    source='deploy checklist, "Rehearse", "Verify": no competing coordinator, gang exist apart from the old run',
+    source='deploy checklist, "Rehearse", "Verify": no competing coordinator or gang apart from the old run',
     group=Group.REHEARSE,
     rule=_coordinators,
 )

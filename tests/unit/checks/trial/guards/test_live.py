@@ -115,8 +115,14 @@ CASES = (
     # A launch beside what lives.
     Case("launch.refuses_live", green_rehearsal(), PASS, f"the launch refuses: {JOB} is running"),
     Case("launch.refuses_live", green_rehearsal(refusal=""), FAIL, f"would start beside {JOB}"),
-    Case("launch.refuses_live", green_rehearsal(refusal=f"{JOB}-2 is running"), DARK, "for another reason"),
-    Case("launch.refuses_live", green_rehearsal(refusal="Iris did not answer"), DARK, "Iris did not answer"),
+    Case("launch.refuses_live", green_rehearsal(refusal=f"{JOB}-2 is running"), FAIL, "for another reason"),
+    Case("launch.refuses_live", green_rehearsal(refusal=f"/{JOB} is running"), FAIL, "for another reason"),
+    Case(
+        "launch.refuses_live",
+        green_rehearsal(refusal="Iris did not answer", is_refusal_unknown=True),
+        DARK,
+        "Iris did not answer",
+    ),
     Case("launch.refuses_live", dead(), DARK, "no job of the old run lives"),
     Case("launch.refuses_live", old(jobs=unknown()), DARK, "no answer in 20 s"),
     # The submission.
