@@ -163,7 +163,7 @@ def _parse_log_cursor(cursor: str, since: datetime | None) -> tuple[str, ...]:
 
 
 def _from_file(contract: Contract, cursor: str, since: datetime | None, read_bytes: int) -> Metrics:
-    chunk = _read_file(contract, cursor, read_bytes)
+    chunk = read_file(contract, cursor, read_bytes)
     names = contract.metrics
     rows: list[MetricRow] = []
     unreadable = chunk.oversized
@@ -182,7 +182,7 @@ def _from_file(contract: Contract, cursor: str, since: datetime | None, read_byt
     return Metrics(rows=tuple(rows), cursor=chunk.cursor, unreadable=unreadable)
 
 
-def _read_file(contract: Contract, cursor: str, read_bytes: int) -> Chunk:
+def read_file(contract: Contract, cursor: str, read_bytes: int) -> Chunk:
     """Read on in the contract's file; nothing when it is not written yet.
 
     Raises:
