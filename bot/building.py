@@ -19,6 +19,7 @@ from bot.actions.stopping import StopPreparer, StopSteps
 from bot.alarm import Alarm
 from bot.building_channels import build_channels
 from bot.building_looks import beside_database, build_looks
+from bot.building_trial import TrialParts, build_trial
 from bot.channels.ports import Channel
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
@@ -46,6 +47,7 @@ from bot.store.leases import Lease
 from bot.store.store import Store
 from bot.tenure import Tenure
 from bot.watcher import Watcher
+from bot.web import trials
 from checks import CHECKS
 from handlers.context import Rules
 
@@ -127,7 +129,19 @@ async def build(
     worker = _Worker(store, contracts, alarm, clock, settings.bot)
     scheduler = Scheduler(worker.check, clock, jitter=settings.bot.jitter)
     dispatcher = _dispatcher(ground, scheduler)
-    worker.watcher = _watcher(ground, dispatcher)
+    relaunching = _relaunching(ground)
+    trial = build_trial(
+        settings,
+        clock,
+        stack,
+        looks=looks,
+        contracts=contracts,
+        store=store,
+        redactor=redactor,
+        relaunching=relaunching,
+        hand_on=dispatcher.trial_looked,
+    )
+    worker.watcher = _watcher(ground, dispatcher, trial)
     return Parts(
         settings=settings,
         clock=clock,
@@ -138,11 +152,11 @@ async def build(
         couriers=tuple(_courier(ground, channel, dispatcher) for channel in channels.values()),
         scheduler=scheduler,
         dispatcher=dispatcher,
-        executor=_executor(ground, dispatcher),
+        executor=_executor(ground, dispatcher, {**_steps(ground, relaunching), **trial.steps}),
         alarm=alarm,
         historian=_historian(ground, dispatcher),
         iris=looks.iris,
-        routes=routes,
+        routes=(*routes, *trials.routes(beside_database(settings, "reports"))),
     )
 
 
@@ -186,7 +200,7 @@ def _dispatcher(on: _Ground, scheduler: Scheduler) -> Dispatcher:
     )
 
 
-def _watcher(on: _Ground, dispatcher: Dispatcher) -> Watcher:
+def _watcher(on: _Ground, dispatcher: Dispatcher, trial: TrialParts) -> Watcher:
     return Watcher(
         reader=on.reader,
         checks=CHECKS,
@@ -195,19 +209,21 @@ def _watcher(on: _Ground, dispatcher: Dispatcher) -> Watcher:
         clock=on.clock,
         hand_on=dispatcher.run_checked,
         blocked=dispatcher.contract_broke,
-        errands=_errands(on, dispatcher),
+        errands=_errands(on, dispatcher, trial),
         checklist=on.checklist,
+        conductor=trial.conductor,
         deadline=on.settings.bot.check_deadline,
         cadence=on.settings.bot.cadence,
     )
 
 
-def _errands(on: _Ground, dispatcher: Dispatcher) -> Errands:
+def _errands(on: _Ground, dispatcher: Dispatcher, trial: TrialParts) -> Errands:
     preparers: dict[ErrandKind, ErrandPreparer] = {
         ErrandKind.STOP: StopPreparer(on.reader),
         ErrandKind.PLAN: PlanPreparer(on.reader, on.launchers, on.checklist, on.redactor),
         ErrandKind.CLEANUP: on.cleanup,
         ErrandKind.SEAL: on.seal or Unsealable(),
+        **trial.preparers,
     }
     return Errands(
         preparers=preparers,
@@ -218,28 +234,31 @@ def _errands(on: _Ground, dispatcher: Dispatcher) -> Errands:
     )
 
 
-def _executor(on: _Ground, dispatcher: Dispatcher) -> Executor:
-    poll = on.settings.bot.poll
+def _relaunching(on: _Ground) -> Steps:
+    return Steps(
+        launchers=on.launchers,
+        checklist=on.checklist,
+        reader=on.reader,
+        store=on.store,
+        clock=on.clock,
+        redactor=on.redactor,
+        settle=2 * on.settings.bot.poll,
+    )
+
+
+def _steps(on: _Ground, relaunching: Steps) -> dict[str, StepTaker]:
+    """Return what does the steps of each kind of action, but for a trial's."""
     steps: dict[str, StepTaker] = {
-        "relaunch": KeepsPatch(
-            Steps(
-                launchers=on.launchers,
-                checklist=on.checklist,
-                reader=on.reader,
-                store=on.store,
-                clock=on.clock,
-                redactor=on.redactor,
-                settle=2 * poll,
-            ),
-            on.git,
-            beside_database(on.settings, "patches"),
-            on.redactor,
-        ),
+        "relaunch": KeepsPatch(relaunching, on.git, beside_database(on.settings, "patches"), on.redactor),
         "stop": StopSteps(launchers=on.launchers, clock=on.clock),
         "cleanup": on.cleanup,
     }
     if on.seal is not None:
         steps["seal"] = on.seal
+    return steps
+
+
+def _executor(on: _Ground, dispatcher: Dispatcher, steps: Mapping[str, StepTaker]) -> Executor:
     return Executor(
         store=on.store,
         steps=steps,
@@ -247,7 +266,7 @@ def _executor(on: _Ground, dispatcher: Dispatcher) -> Executor:
         clock=on.clock,
         decide=dispatcher.decide_action,
         alarm=on.alarm.ring,
-        poll=poll,
+        poll=on.settings.bot.poll,
         deadlines=_deadlines(on.settings.bot),
         lease=on.lease,
     )

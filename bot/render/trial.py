@@ -66,19 +66,30 @@ def comparison_lines(found: Comparison, *, limit: int) -> tuple[str, ...]:
     Gates that fail or cannot tell come before what is odd about the rows, and that before gates that pass and figures
     without a gate.
     """
-    gates = [(each.outcome, gate_line(each)) for each in found.gates]
-    if found.quiet is not None:
-        gates.append((found.quiet.outcome, quiet_line(found.quiet)))
-    gates.sort(key=lambda each: _GRAVEST_FIRST.index(each[0]))
-    grave = [line for outcome, line in gates if outcome is not Outcome.PASS]
+    grave = grave_lines(found)
     notes = [clean(f"· {note}", _LINE).replace("\n", " ") for note in found.notes]
-    fine = [line for outcome, line in gates if outcome is Outcome.PASS]
+    fine = [gate_line(each) for each in found.gates if each.outcome is Outcome.PASS]
+    if found.quiet is not None and found.quiet.outcome is Outcome.PASS:
+        fine.append(quiet_line(found.quiet))
     lines = (*grave, *notes, *fine, *map(moved_line, found.others))
     if len(lines) <= limit:
         return lines
     kept = max(0, limit - 1)
     left = len(lines) - kept
     return (*lines[:kept], f"… and {left} more {'line' if left == 1 else 'lines'} in the report")[: max(0, limit)]
+
+
+def grave_lines(found: Comparison) -> tuple[str, ...]:
+    """Return what keeps the trial from passing: the gates that fail, then those that cannot tell."""
+    quiet = found.quiet
+    every = [(each.outcome, gate_line(each)) for each in found.gates]
+    every += [(quiet.outcome, quiet_line(quiet))] if quiet is not None else []
+    return tuple(line for wanted in _GRAVEST_FIRST[:2] for outcome, line in every if outcome is wanted)
+
+
+def by_gravity(gates: Iterable[Judged]) -> tuple[Judged, ...]:
+    """Return gates with those that fail first, then those that cannot tell, then those that pass."""
+    return tuple(sorted(gates, key=lambda each: _GRAVEST_FIRST.index(each.outcome)))
 
 
 def comparison_row(control: str, child: str, found: Comparison) -> dict[str, object]:
@@ -137,11 +148,11 @@ def say_interval(judged: Judged) -> str:
 
 
 def say_margin(judged: Judged) -> str:
-    """``room 0.0009``, or ``0.0031 beyond the limit``; empty where it is not known."""
+    """``0.0009 left to the limit``, or ``0.0031 beyond the limit``; empty where it is not known."""
     if judged.margin is None:
         return ""
     size = in_unit(abs(judged.margin), judged.gate).lstrip("+")
-    return f"{size} beyond the limit" if judged.margin < 0 else f"room {size}"
+    return f"{size} beyond the limit" if judged.margin < 0 else f"{size} left to the limit"
 
 
 def say_coverage(judged: Judged) -> str:

@@ -22,9 +22,12 @@ from bot.render.trial import (
     OUTCOME_SIGNS,
     OUTCOME_WORDS,
     QUIET_GATE,
+    by_gravity,
     error_line,
+    grave_lines,
     in_unit,
     say_coverage,
+    say_interval,
     say_margin,
     verdict_line,
 )
@@ -136,7 +139,8 @@ class TrialPages:
             "found": found,
             "verdict": verdict_of(facts),
             "headline": headline_of(facts),
-            "gates": tuple(map(_gate_row, found.gates)) if found else (),
+            "grave": grave_lines(found) if found else (),
+            "gates": tuple(map(_gate_row, by_gravity(found.gates))) if found else (),
             "quiet": found.quiet if found else None,
             "quiet_gate": QUIET_GATE,
             "counts": _counts(found.quiet) if found and found.quiet else (),
@@ -204,22 +208,18 @@ class _GateRow:
 
 def _gate_row(judged: Judged) -> _GateRow:
     gate = judged.gate
-    interval = f"{in_unit(judged.low, gate)} … {in_unit(judged.high, gate)}"
-    if judged.low is None and judged.high is None:
-        interval = "not known"
-    elif judged.low == judged.high:
-        interval = "exact"
+    is_known = judged.low is not None or judged.high is not None
     facts = [("mean of the pairs", say_number(judged.mean_delta))] if judged.mean_delta is not None else []
     if judged.max_delta is not None:
         facts.append(("largest", f"{judged.max_delta:+.4g} at step {judged.max_step}"))
-    if judged.failed_first_at is not None:
+    if judged.failed_first_at is not None and str(judged.failed_first_at) not in " ".join(judged.reasons):
         facts.append(("failed first at step", str(judged.failed_first_at)))
     return _GateRow(
         judged=judged,
         delta="not known" if judged.delta is None else in_unit(judged.delta, gate),
-        interval=interval,
+        interval=say_interval(judged) if is_known else "not known",
         margin=say_margin(judged) or "not known",
-        coverage=say_coverage(judged),
+        coverage=say_coverage(judged).replace(" steps", ""),
         strip=strip_of(judged),
         facts=tuple(facts),
     )

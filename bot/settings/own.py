@@ -25,6 +25,12 @@ class BotSettings(Section):
     http: str = Field(default="127.0.0.1:8080", pattern=r"^\S+:\d{1,5}$", examples=["127.0.0.1:8080"])
     """``HOST:PORT`` where health, status and Slack's HTTP mode are served; port 0 lets the system choose."""
 
+    public_url: str | None = Field(
+        default=None, pattern=r"^https?://[^\s/?#@]+(/[^\s?#]*)?$", examples=["https://hero.example"]
+    )
+    """Under which people reach ``http`` from outside, e.g. through a proxy: links to the reports of trials begin with
+    it. Without it such a report is told by the path of its file. Hero asks nobody who they are; the proxy has to."""
+
     timezone: str = "UTC"
     """In which people read times; inside, all is UTC."""
 
