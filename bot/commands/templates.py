@@ -29,6 +29,7 @@ and let `hero doctor` check it. `checkout` is relative to the directory that hol
 nobody has launched yet is launched by `/hero launch RUN_ID` and the DRI's `approve`."""
 
 _EXAMPLES: Mapping[str, object] = {
+    "bot.public_url": "https://hero.example.org",
     "slack.bot_token_file": "secrets/slack-bot-token",
     "slack.app_token_file": "secrets/slack-app-token",
     "slack.signing_secret_file": "secrets/slack-signing-secret",

@@ -81,6 +81,7 @@ def test_every_line_of_the_written_settings_may_be_taken_into_use(written: Path)
         *(f"slack.{key}{end}" for key in ("bot_token", "app_token", "signing_secret") for end in ("", "_file")),
         *("slack.channel", "github.token", "github.token_file", "github.repository", "heartbeat.url"),
         "github.source_repository",
+        "bot.public_url",
         *("iris.controller_url", "iris.config", "iris.cluster", "iris.token", "iris.token_file"),
         *("finelog.url", "finelog.token", "finelog.token_file"),
         *("wandb.entity", "wandb.project", "wandb.api_key", "wandb.api_key_file"),
