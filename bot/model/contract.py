@@ -3,6 +3,7 @@
 import hashlib
 import json
 import shlex
+from collections.abc import Container
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Self
@@ -460,7 +461,12 @@ class Contract(Part):
     @property
     def config_digest(self) -> str:
         """SHA-256 over everything that shapes what would be launched."""
-        return hashlib.sha256(json.dumps(self.shape(), sort_keys=True).encode()).hexdigest()
+        return self.digest_without(frozenset())
+
+    def digest_without(self, fields: Container[str]) -> str:
+        """Return that digest over all but some fields: as it was before Hero knew of them."""
+        shape = {name: text for name, text in self.shape().items() if name not in fields}
+        return hashlib.sha256(json.dumps(shape, sort_keys=True).encode()).hexdigest()
 
 
 def _as_argv(raw: object) -> object:

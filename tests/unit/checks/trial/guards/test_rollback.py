@@ -62,11 +62,25 @@ UNTRACKED = green_rehearsal(
     contract=old_contract(tracker={"mode": "disabled"}),
     seen=old_seen(tracker=unknown(Gap.NOT_CONFIGURED)),
 )
+BEFORE = {name: text for name, text in old_contract().shape().items() if name not in {"bundle", "spill"}}
+"""The launch's shape as an older Hero kept it, which did not know of two of the fields."""
+
+
+def upgraded(**fields: Any) -> Rehearsal:
+    """Return a rehearsal whose old run was launched by that older Hero."""
+    digest = old_contract().digest_without({"bundle", "spill"})
+    instance = launched(old_contract(), shape=BEFORE, config_digest=digest)
+    return green_rehearsal(contract=old_contract(**fields), instance=instance)
+
+
 LOCAL = {"kind": "local", "directory": "jobs"}
 CASES = (
     # The command.
     Case("rollback.command", green_rehearsal(), PASS, f"as it was at the launch of {JOB}"),
     Case("rollback.command", recorded(command=()), PASS, "as it was"),
+    Case("rollback.command", upgraded(), PASS, "as it was"),
+    Case("rollback.command", upgraded(spill="/scratch"), FAIL, "is not as it was"),
+    Case("rollback.command", upgraded(final_step=9_000), FAIL, "is not as it was"),
     Case("rollback.command", recorded(config_digest=None), PASS, "the command is that of the launch"),
     Case("rollback.command", recorded(config_digest=None, command=("other",)), FAIL, "is not that of the launch"),
     Case("rollback.command", recorded(config_digest="ab"), FAIL, "a value that is not shown"),
