@@ -18,6 +18,7 @@ from bot.sources.finelog.source import FinelogSource
 from bot.sources.gaps import unknown_of
 from bot.sources.iris.failure import SERVICE as IRIS
 from bot.sources.iris.failure import NoVerbError
+from bot.sources.iris.parse import parse_named
 from bot.sources.iris.source import IrisOrchestrator
 from bot.sources.kubernetes.source import KubernetesPods
 from bot.sources.wandb.client import WandbClient
@@ -50,7 +51,8 @@ class IrisAlive:
         way = self._settings.controller_url or f"the CLI {self._settings.cli!r}"
         try:
             async with asyncio.timeout(self._settings.deadline.total_seconds()):
-                await self._orchestrator.ask("ListJobs", {"query": {"scope": "JOB_QUERY_SCOPE_ROOTS", "limit": 1}})
+                query = {"scope": "JOB_QUERY_SCOPE_ROOTS", "limit": 1}
+                answer = await self._orchestrator.ask("ListJobs", {"query": query})
         except TimeoutError:
             late = DeadlineError(IRIS, f"no answer through {way} in {say_duration(self._settings.deadline)}")
             return unknown_of(late, self._clock.now())
@@ -58,7 +60,17 @@ class IrisAlive:
             return await self._by_jobs(self._orchestrator, contracts, way)
         except ServiceError as error:
             return unknown_of(error, self._clock.now())
-        return Known(value=f"answers through {way}", at=self._clock.now())
+        return self._judged(answer, way)
+
+    def _judged(self, answer: object, way: str) -> Reading[str]:
+        read = parse_named(answer, self._clock.now(), lambda _job_id: True)
+        if isinstance(read, Unknown):
+            return read
+        jobs, _ = read.value
+        if not jobs:  # the old run's job is there at least, and something else may answer with an empty object
+            detail = f"{way} lists no job at all; see that it is the controller, and may list jobs"
+            return Unknown(reason=Gap.UNRECOGNISED, detail=detail, at=read.at)
+        return Known(value=f"answers through {way}", at=read.at)
 
     async def _by_jobs(self, orchestrator: IrisOrchestrator, contracts: tuple[Contract, ...], way: str) -> Reading[str]:
         for contract in contracts:

@@ -24,6 +24,7 @@ class Answers:
         self._world = world
         self._by_name: dict[str, Callable[[Variables], Any]] = {
             "Viewer": self._viewer,
+            "GetViewer": self._viewer,
             "GetDefaultEntity": self._viewer,
             "Run": self._run,
             "RunHistoryKeys": self._history_keys,
@@ -48,9 +49,13 @@ class Answers:
             "viewer": {
                 "id": "VXNlcjox",
                 "entity": self._world.entity,
+                "name": _USER["username"],
                 "username": _USER["username"],
                 "email": "hero@example.com",
+                "admin": False,
                 "flags": "{}",
+                "deletedAt": None,
+                "apiKeys": {"edges": []},
                 "teams": {"edges": [{"node": {"name": self._world.entity}}]},
             }
         }
