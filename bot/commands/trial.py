@@ -10,10 +10,11 @@ from bot.commands.replay import parse_columns
 from bot.contracts import BadContract, Contracts
 from bot.errors import ConfigurationError
 from bot.model.contract import Contract
-from bot.model.gate import Direction, Gate, parse_gate
+from bot.model.gate import Gate, parse_gate
 from bot.model.series import History
 from bot.model.trial import ALPHA, WINDOW_STEPS, Comparison, Happened, Judged, Moved, Outcome, Quiet, Window
 from bot.render.text import clean
+from bot.render.trial import OUTCOME_WORDS, comparison_row, error_line, in_unit, verdict_line
 from bot.replay.columns import read_history
 from bot.replay.reading import BadFileError, word_of
 from bot.sources.metric_rows import FIGURES
@@ -23,7 +24,6 @@ _LINE = 1000
 _WINDOW = re.compile(r"(\d{1,15})(?::(\d{1,15}))?")
 _COUNTS = {"crash": "crashes", "retry": "retries", "watchdog": "watchdogs", "alert": "alerts"}
 _EXITS = {Outcome.PASS: Exit.DONE, Outcome.FAIL: Exit.BLOCKED, Outcome.CANNOT_TELL: Exit.UNKNOWN}
-_SAY = {Outcome.PASS: "pass", Outcome.FAIL: "FAIL", Outcome.CANNOT_TELL: "cannot tell"}
 
 
 def compare_files(
@@ -78,39 +78,6 @@ def compare_files(
     else:
         _say(control, child, found, agreed)
     return _EXITS[found.outcome]
-
-
-def comparison_row(control: str, child: str, found: Comparison) -> dict[str, object]:
-    """Return what outsiders rely on."""
-    window = {"first_step": found.window.first_step, "last_step": found.window.last_step, "steps": found.window.steps}
-    return {
-        "outcome": found.outcome.value,
-        "control": control,
-        "child": child,
-        "window": window,
-        "alpha": found.alpha,
-        "gates": [_gate_row(each) for each in found.gates],
-        "quiet": found.quiet.model_dump(mode="json") if found.quiet else None,
-        "others": [each.model_dump(mode="json") for each in found.others],
-        "notes": list(found.notes),
-    }
-
-
-def _gate_row(judged: Judged) -> dict[str, object]:
-    kept = judged.model_dump(mode="json", exclude={"gate", "low", "high", "control", "child", "doubt"})
-    return {
-        "gate": str(judged.gate),
-        "metric": judged.gate.metric,
-        "basis": judged.gate.basis.value,
-        "is_relative": judged.gate.is_relative,
-        **kept,
-        "interval": [judged.low, judged.high],
-        "rows": {
-            "control": judged.control.model_dump(mode="json") if judged.control else None,
-            "child": judged.child.model_dump(mode="json") if judged.child else None,
-        },
-        "error_rate": judged.doubt.model_dump(mode="json") if judged.doubt else None,
-    }
 
 
 def _contract(path: Path) -> Contract:
@@ -201,30 +168,22 @@ def _say(control: str, child: str, found: Comparison, agreed: Contract | None) -
     if found.others:
         say()
         say_table(("without a gate", "mean difference", "share", "largest", "at step"), map(_moved, found.others))
-    for each in (*found.notes, *_doubts(found)):
-        say(clean(f"· {each}", _LINE))
+    for each in (*found.notes, error_line(found)):
+        if each:
+            say(clean(f"· {each}", _LINE))
     for gap in agreed.trial.coverage_gaps if agreed else ():
         say(clean(f"· not covered, by agreement: {gap}", _LINE))
     say()
-    say(f"{_SAY[found.outcome]}: {_verdict(found)}")
-
-
-def _verdict(found: Comparison) -> str:
-    outcomes = [each.outcome for each in found.gates] + ([found.quiet.outcome] if found.quiet else [])
-    counts = ((outcomes.count(each), what) for each, what in _COUNTED.items())
-    return f"of {len(outcomes)} gates " + ", ".join(f"{count} {what}" for count, what in counts if count)
-
-
-_COUNTED = {Outcome.FAIL: "failed", Outcome.CANNOT_TELL: "could not be told", Outcome.PASS: "passed"}
+    say(verdict_line(found))
 
 
 def _say_quiet(quiet: Quiet) -> str:
-    return f"{_SAY[quiet.outcome]} ({', '.join(quiet.reasons)})"
+    return f"{OUTCOME_WORDS[quiet.outcome]} ({', '.join(quiet.reasons)})"
 
 
 def _cells(judged: Judged) -> tuple[str, ...]:
     gate = judged.gate
-    between = f"{_in_unit(judged.low, gate)} … {_in_unit(judged.high, gate)}"
+    between = f"{in_unit(judged.low, gate)} … {in_unit(judged.high, gate)}"
     if judged.low is None and judged.high is None:
         between = "not known"
     steps = f"{judged.covered}/{judged.expected}" + (
@@ -232,35 +191,15 @@ def _cells(judged: Judged) -> tuple[str, ...]:
     )
     return (
         str(gate),
-        _SAY[judged.outcome],
-        _in_unit(judged.delta, gate),
+        OUTCOME_WORDS[judged.outcome],
+        in_unit(judged.delta, gate),
         between,
-        _in_unit(judged.margin, gate),
+        in_unit(judged.margin, gate),
         steps,
         "; ".join(judged.reasons),
     )
 
 
-def _in_unit(value: float | None, gate: Gate) -> str:
-    if value is None:
-        return "?"
-    sign = "" if gate.direction is Direction.EITHER and value == 0 else "+"
-    return f"{value * 100:{sign}.3g}%" if gate.is_relative else f"{value:{sign}.4g}"
-
-
 def _moved(moved: Moved) -> tuple[str, ...]:
     share = "?" if moved.share is None else f"{moved.share:+.2%}"
     return (moved.metric, f"{moved.mean_delta:+.4g}", share, f"{moved.max_delta:+.4g}", str(moved.max_step))
-
-
-def _doubts(found: Comparison) -> tuple[str, ...]:
-    """Say how often the judge fails equal runs: the worst of the gates."""
-    known = [each.doubt for each in found.gates if each.doubt is not None]
-    if not known:
-        return ()
-    swapped = max(each.swapped for each in known)
-    alone = [each.control for each in known if each.control is not None]
-    control = f", and {max(alone):.1%} made of the control alone" if alone else ""
-    meant = f"the judge's own error: at most {found.alpha:.1%} is meant for all gates together"
-    measured = f"of {known[0].trials} trials of equal runs made of these rows the worst gate fails {swapped:.1%}"
-    return (f"{meant}; {measured}{control}",)
