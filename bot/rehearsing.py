@@ -27,7 +27,9 @@ from bot.contracts import BadContract, Contracts
 from bot.model.conduct import Stage, Trial
 from bot.model.contract import Contract
 from bot.model.durations import say_duration
+from bot.model.hours import WorkingHours
 from bot.model.launched import LaunchedConfig
+from bot.model.person import Person
 from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.preflight import PreflightReport
 from bot.model.reading import Gap, Known, Reading, Unknown
@@ -130,7 +132,8 @@ class Rehearser:
         store: Store,
         clock: Clock,
         redactor: Redactor,
-        people: frozenset[PersonName],
+        people: tuple[Person, ...],
+        timezone: str,
         cadence: timedelta,
         deadline: timedelta,
         main: Mains | None = None,
@@ -151,6 +154,7 @@ class Rehearser:
             clock: now.
             redactor: takes secrets out of plans and refusals.
             people: everybody in ``[people]``.
+            timezone: of those who state none.
             cadence: of runs whose contract does not say.
             deadline: of each part that is read.
             main: the remote's main branch.
@@ -167,7 +171,8 @@ class Rehearser:
         self._store = store
         self._clock = clock
         self._redactor = redactor
-        self._people = people
+        self._people = {each.name: each for each in people}
+        self._timezone = timezone
         self._cadence = cadence
         self._deadline = deadline
         self._main = main
@@ -205,9 +210,11 @@ class Rehearser:
         async with asyncio.TaskGroup() as group:
             launch = group.create_task(self._child_launch(old, new, remembered))
             rollback = group.create_task(self._old_launch(old, new))
+            submitting = group.create_task(self._is_submitting(old, new))
         searched, found = pins.result()
         refusal = self._refusal(old, new)
         storage = self._storage(old, new)
+        hours, zone = self._hours(contract.dri)
         return Rehearsal(
             at=self._clock.now(),
             stage=stage,
@@ -215,7 +222,7 @@ class Rehearser:
             contract=contract,
             child=child,
             child_problems=loaded.problems if isinstance(loaded, BadContract) else (),
-            people=self._people,
+            people=frozenset(self._people),
             review=trial.review if trial else None,
             instance=record.instance,
             seen=old.seen,
@@ -232,6 +239,10 @@ class Rehearser:
             rollback=rollback.result(),
             refusal=refusal[0],
             is_refusal_unknown=refusal[1],
+            is_submitting=submitting.result(),
+            agreed_at=trial.agreed_at if trial else None,
+            dri_hours=hours,
+            dri_zone=zone,
         )
 
     # The two runs
@@ -312,6 +323,26 @@ class Rehearser:
             case Known(value=jobs):
                 said = f"{say_rivals(jobs)}; a launch would put another job beside it"
                 return self._redactor.text(said), False
+
+    async def _is_submitting(self, old: Side, child: Side | None) -> bool | None:
+        """Whether a submission of either run may be under way; None where it could not be asked of one of them."""
+        found: list[bool] = []
+        for side in (old, child):
+            launcher = self._launchers.get(side.contract.orchestrator.kind) if side else None
+            if side is None or launcher is None:
+                return None
+            asked = await self._guard("submission", self._known(launcher.is_submitting(side.contract)))
+            if isinstance(asked, Unknown):
+                return None
+            found.append(asked.value)
+        return any(found)
+
+    def _hours(self, dri: PersonName) -> tuple[WorkingHours | None, str | None]:
+        """Return when the DRI works, where that is stated, and in which zone; of a stranger nothing is known."""
+        person = self._people.get(dri)
+        if person is None:
+            return None, None
+        return person.hours(self._timezone), person.timezone or self._timezone
 
     # The parts
 

@@ -13,7 +13,9 @@ from bot.actions.ports import Submission, Unlaunchable
 from bot.contracts import BadContract
 from bot.model.conduct import Review, Stage, Trial
 from bot.model.contract import Contract
+from bot.model.hours import WorkingHours
 from bot.model.job import JobState
+from bot.model.person import Person
 from bot.model.planned import NoPlan, PlannedCheckpoint, RelaunchPlan
 from bot.model.preflight import PreflightFinding, PreflightReport, Weight
 from bot.model.reading import Gap, Known, Unknown
@@ -96,6 +98,7 @@ class World:
         self.places: dict[str, Any] = {"/srv/reports": known(Searched(place="acme/dash at 1a2b", pins=(PIN,)))}
         self.reports: Any = known((REPORT,))
         self.service_says: Any = known(f"the key is ada's, {SECRET}")
+        self.submitting: dict[RunId, Any] = {RUN: False, CHILD: False}
         self.words: list[tuple[str, ...]] = []
         self.judged: list[tuple[Contract, Record | None, Snapshot]] = []
         self.read_past: list[tuple[JobId, ...]] = []
@@ -121,6 +124,10 @@ class World:
     def prepare(self, promised: Contract, *, number: int) -> Submission | Unlaunchable:
         assert number in {0, 1}
         return Submission(job_id=promised.orchestrator.job_id or JobId("x"), command=promised.command)
+
+    async def is_submitting(self, promised: Contract) -> bool:
+        held: bool = await self._say(self.submitting[promised.run_id])
+        return held
 
     # Checklist
 
@@ -188,7 +195,8 @@ def rehearser(world: Any, **fields: Any) -> Rehearser:
         "store": store,
         "clock": FakeClock(AT),
         "redactor": Redactor((SECRET,)),
-        "people": frozenset({ADA, BOB}),
+        "people": (Person(name=ADA, timezone="Europe/Zurich"), Person(name=BOB)),
+        "timezone": "UTC",
         "cadence": timedelta(minutes=15),
         "deadline": DEADLINE,
         "main": world,
@@ -442,6 +450,29 @@ async def test_nothing_is_planned_on_what_could_not_be_read(part: str, answer: A
     for plan in plans.get(part, [found.launch]):
         assert isinstance(plan, NoPlan)
         assert plan.is_unknown
+
+
+async def test_when_it_was_agreed_and_when_the_dri_works_is_handed_on() -> None:
+    agreed = await rehearse(World(), trial=trial_of())
+    other = await rehearse(World(), trial=trial_of(plan=trial_plan(window_steps=300)))
+    hours = await rehearse(World(), people=(Person(name=ADA, working_hours="10:00-16:00"),))
+    stranger = await rehearse(World(), people=(Person(name=BOB),))
+
+    assert (agreed.agreed_at, other.agreed_at) == (AT, None)
+    assert (agreed.dri_hours, agreed.dri_zone) == (None, "Europe/Zurich")
+    assert hours.dri_hours == WorkingHours(hours="10:00-16:00", timezone="UTC")
+    assert (stranger.dri_hours, stranger.dri_zone) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("old", "child", "found"), [(False, False, False), (True, False, True), (False, True, True), (False, BREAKS, None)]
+)
+async def test_a_submission_of_either_run_is_under_way_or_nobody_can_say(old: Any, child: Any, found: Any) -> None:
+    world = World()
+    world.submitting = {RUN: old, CHILD: child}
+
+    assert (await rehearse(world)).is_submitting is found
+    assert (await rehearse(world, launchers={})).is_submitting is None
 
 
 async def test_the_checklists_questions_are_part_of_the_plan_that_is_shown() -> None:
