@@ -33,10 +33,15 @@ def shown_figures(control: History, child: History, gated: Iterable[str], most: 
     A figure that only one run logs is shown too: that the other lacks it says something.
     """
     there = control.figures.keys() | child.figures.keys()
-    ranked = sorted((rank, word) for word in there if (rank := _rank(word)) is not None)
-    known = [word for _, word in ranked]
-    loss = [word for rank, word in ranked if rank == 0]
+    known = known_figures(there)
+    loss = [word for word in known if _rank(word) == 0]
     return tuple(dict.fromkeys((*loss, *(word for word in gated if word in there), *known)))[:most]
+
+
+def known_figures(names: Iterable[str]) -> tuple[str, ...]:
+    """Return those of ``names`` that are known to matter, in the order in which people look at them."""
+    ranked = sorted((rank, name) for name in names if (rank := _rank(name)) is not None)
+    return tuple(name for _, name in ranked)
 
 
 def _rank(word: str) -> int | None:

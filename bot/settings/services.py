@@ -55,7 +55,7 @@ class FinelogSettings(ServiceSection):
 
 
 class WandbSettings(ServiceSection):
-    """``[wandb]``: the experiment tracker, read through its public API."""
+    """``[wandb]``: the experiment tracker, read through its public API; a trial also forks a run there."""
 
     entity: str | None = None
     """Whose projects are read when a contract does not say: a user or a team."""
@@ -67,10 +67,14 @@ class WandbSettings(ServiceSection):
     """Where the API is; dedicated and self-hosted servers have their own."""
 
     api_key: SecretStr | None = None
-    """A key that may read the projects; from HERO_WANDB__API_KEY or ``api_key_file``."""
+    """A key that may read the projects, and write to them for a trial; from HERO_WANDB__API_KEY or ``api_key_file``."""
 
     api_key_file: Path | None = None
     """A file that holds the key and nothing else."""
+
+    reports: bool = False
+    """Whether a W&B report is made of each trial, once; it needs ``hero-bot[wandb-reports]``, and a key that may write.
+    """
 
 
 class KubernetesSettings(ServiceSection):

@@ -63,6 +63,7 @@ class Writes:
             "RunResumeStatus": self._resume_status,
             "CreateRunFiles": self._run_files,
             "ServerFeaturesQuery": lambda _variables: {"serverInfo": {"features": []}},
+            "ProjectInternalId": self._internal_id,
             "GetProjects": self._projects,
             "ProjectViews": self._views,
             "upsertView": self._upsert_view,
@@ -136,9 +137,22 @@ class Writes:
         files = [{"name": name, "uploadUrl": f"{self.url}/storage/{name}"} for name in variables["files"]]
         return {"createRunFiles": {"runID": "UnVuOjE=", "uploadHeaders": [], "files": files}}
 
+    def _internal_id(self, variables: Variables) -> Any:
+        found = variables["projectName"] in self.world.projects and variables["entityName"] == self.world.entity
+        return {"project": {"id": "UHJvamVjdDox", "internalId": "UHJvamVjdEludGVybmFsSWQ6Nw=="} if found else None}
+
     def _projects(self, _variables: Variables) -> Any:
         edges = [
-            {"node": {"id": name, "name": name, "entityName": self.world.entity, "createdAt": "", "isBenchmark": False}}
+            {
+                "node": {
+                    "id": name,
+                    "name": name,
+                    "entityName": self.world.entity,
+                    "createdAt": "",
+                    "isBenchmark": False,
+                    "user": None,
+                }
+            }
             for name in self.world.projects
         ]
         return {"models": {"edges": edges, "pageInfo": {"endCursor": None, "hasNextPage": False}}}
