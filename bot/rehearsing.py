@@ -5,13 +5,11 @@ The guards in ``checks/trial/guards/`` judge it.
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Protocol
-
-import structlog
 
 from bot.actions.ports import Checklist, Launcher
 from bot.actions.trial_launches import (
@@ -26,7 +24,6 @@ from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
 from bot.model.conduct import Stage, Trial
 from bot.model.contract import Contract
-from bot.model.durations import say_duration
 from bot.model.hours import WorkingHours
 from bot.model.launched import LaunchedConfig
 from bot.model.person import Person
@@ -34,20 +31,17 @@ from bot.model.planned import NoPlan, RelaunchPlan
 from bot.model.preflight import PreflightReport
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Record
-from bot.model.rehearsal import Alive, Boundary, Limits, MainState, Pin, Rehearsal
+from bot.model.rehearsal import Alive, Boundary, Limits, MainState, Rehearsal
 from bot.model.run import Run
 from bot.model.snapshot import Snapshot
 from bot.model.trialplan import TrialPlan
 from bot.model.value import PersonName, RunId
 from bot.redaction import Redactor
-from bot.sources.checkpoints import absolute
-from bot.sources.chosen import is_tracked
 from bot.sources.config.limits import limits_of
-from bot.sources.git.pins import Searched, Word
+from bot.sources.downstream import Downstream, Inventory, Reports
+from bot.sources.guarded import Guarded
 from bot.sources.snapshots import SnapshotReader
 from bot.store.store import Store
-
-log = structlog.get_logger()
 
 _STORAGE = "storage"
 _ONE_AFTER_ANOTHER = 4
@@ -59,22 +53,6 @@ class Mains(Protocol):
 
     async def main(self, contract: Contract, contract_file: Path) -> Reading[MainState]:
         """Hold the contract's checkout, and the file that the contract was read from, against it."""
-        ...
-
-
-class Inventory(Protocol):
-    """Checkouts of what lies downstream of a run."""
-
-    async def search(self, directory: str, words: tuple[Word, ...]) -> Reading[Searched]:
-        """Search one of them for each of the words."""
-        ...
-
-
-class Reports(Protocol):
-    """The tracker's reports."""
-
-    async def pinning(self, entity: str, project: str, words: tuple[str, ...]) -> Reading[tuple[Pin, ...]]:
-        """Return the reports of a project that name one of the words."""
         ...
 
 
@@ -174,12 +152,11 @@ class Rehearser:
         self._people = {each.name: each for each in people}
         self._timezone = timezone
         self._cadence = cadence
-        self._deadline = deadline
+        self._guarded = Guarded(clock, deadline)
         self._main = main
-        self._inventory = inventory
         self._config = config
         self._boundaries = boundaries
-        self._reports = reports
+        self._downstream = Downstream(clock, self._guarded, inventory=inventory, reports=reports)
         self._probes = probes
 
     async def rehearse(self, contract: Contract, record: Record, plan: TrialPlan) -> Rehearsal:
@@ -192,7 +169,7 @@ class Rehearser:
         """
         loaded = self._contracts.load(plan.child_run_id)
         child = self._with_cadence(loaded) if isinstance(loaded, Contract) else None
-        remembered = await self._guard("child_record", self._known(self._store.record(plan.child_run_id)))
+        remembered = await self._guarded.value("child_record", self._store.record(plan.child_run_id))
         trial = _trial_of(record, plan)
         stage = trial.stage if trial else Stage.PLANNED
         theirs = _child_record(remembered, contract.run_id, plan.child_run_id, stage)
@@ -202,7 +179,7 @@ class Rehearser:
             child_seen = group.create_task(self._look(child, theirs)) if child else None
             main = group.create_task(self._main_state(child))
             boundary = group.create_task(self._boundary(contract, plan))
-            pins = group.create_task(self._pins(contract, plan))
+            pins = group.create_task(self._downstream.pins(contract, plan))
             coming = group.create_task(self._coming(child))
             answers = [group.create_task(self._alive(each, contract, child)) for each in probes]
         old = Side(contract, record, seen.result())
@@ -253,7 +230,7 @@ class Rehearser:
 
     async def _look(self, contract: Contract, record: Record) -> Snapshot:
         question = self._reader.read(contract, record.instance, record.run.metrics_cursor, record.jobs)
-        found = await self._guard(f"look at {contract.run_id}", self._known(question), times=_ONE_AFTER_ANOTHER)
+        found = await self._guarded.value(f"look at {contract.run_id}", question, times=_ONE_AFTER_ANOTHER)
         return _blind(contract.run_id, record, found) if isinstance(found, Unknown) else found.value
 
     async def _child_launch(
@@ -284,14 +261,14 @@ class Rehearser:
             missing = f"{kind} is not configured here"
             return NoPlan(reason=missing, fix=f"add [{kind}] to hero.toml", is_unknown=False)
         judged = self._checklist.judge(side.contract, side.record, expected)
-        report = await self._guard("launch checklist", self._known(judged), times=_ONE_AFTER_ANOTHER)
+        report = await self._guarded.value("launch checklist", judged, times=_ONE_AFTER_ANOTHER)
         if isinstance(report, Unknown):
             return _no_plan(f"the launch checklist of {side.contract.run_id} could not be read", report)
 
         async def plan() -> RelaunchPlan | NoPlan:
             return self._launch_of(side, launcher, report.value, old=old, child=child)
 
-        found = await self._guard("launch plan", self._known(plan()))
+        found = await self._guarded.value("launch plan", plan())
         return _no_plan("the launch could not be planned", found) if isinstance(found, Unknown) else found.value
 
     def _launch_of(
@@ -331,7 +308,7 @@ class Rehearser:
             launcher = self._launchers.get(side.contract.orchestrator.kind) if side else None
             if side is None or launcher is None:
                 return None
-            asked = await self._guard("submission", self._known(launcher.is_submitting(side.contract)))
+            asked = await self._guarded.value("submission", launcher.is_submitting(side.contract))
             if isinstance(asked, Unknown):
                 return None
             found.append(asked.value)
@@ -352,19 +329,19 @@ class Rehearser:
         if self._main is None:
             return self._absent("no git is configured")
         file = self._contracts.directory / f"{child.run_id}.toml"
-        return await self._guard("main", self._main.main(child, file))
+        return await self._guarded.read("main", self._main.main(child, file))
 
     async def _boundary(self, contract: Contract, plan: TrialPlan) -> Reading[Boundary | None]:
         if plan.fork is None:
             return Known(value=None, at=self._clock.now())
         if self._boundaries is None:
             return self._absent("the tracker's history cannot be read: [wandb] has no key")
-        return await self._guard("boundary", self._boundaries.boundary(contract, plan.fork.fork_step))
+        return await self._guarded.read("boundary", self._boundaries.boundary(contract, plan.fork.fork_step))
 
     async def _coming(self, child: Contract | None) -> Reading[LaunchedConfig | None]:
         if child is None or self._config is None:
             return Known(value=None, at=self._clock.now())
-        return await self._guard("coming", self._config.coming(child))
+        return await self._guarded.read("coming", self._config.coming(child))
 
     def _limits(self, old: Side, child: Side | None, coming: Reading[LaunchedConfig | None]) -> Reading[Limits]:
         nothing = self._absent("the child has no contract that can be used")
@@ -375,43 +352,6 @@ class Rehearser:
             old=old.seen.config,
         )
 
-    async def _pins(self, contract: Contract, plan: TrialPlan) -> tuple[tuple[str, ...], Reading[tuple[Pin, ...]]]:
-        """Return where was searched, and what was found; one place that cannot be searched makes that Unknown."""
-        words = _words(contract, plan)
-        directories = [absolute(each, contract.checkout) for each in contract.trial.inventory]
-        async with asyncio.TaskGroup() as group:
-            places = [group.create_task(self._search(each, words)) for each in directories]
-            if self._reports is not None and (where := _project_of(contract, plan)) is not None:
-                places.append(group.create_task(self._search_reports(*where, words)))
-        if not places:
-            return (), self._absent("nothing is searched; name checkouts in [trial] inventory")
-        found = [each.result() for each in places]
-        searched = tuple(place for place, _ in found)
-        pins: list[Pin] = []
-        for place, reading in found:
-            if isinstance(reading, Unknown):
-                detail = f"{place}: {reading.detail}"
-                return searched, Unknown(reason=reading.reason, detail=detail[:2000], at=reading.at)
-            pins += reading.value
-        return searched, Known(value=tuple(pins), at=self._clock.now())
-
-    async def _search(self, directory: str, words: tuple[Word, ...]) -> tuple[str, Reading[tuple[Pin, ...]]]:
-        if self._inventory is None:
-            return directory, self._absent("no git is configured")
-        found = await self._guard("inventory", self._inventory.search(directory, words))
-        if isinstance(found, Unknown):
-            return directory, found
-        return found.value.place, Known(value=found.value.pins, at=found.at)
-
-    async def _search_reports(
-        self, entity: str, project: str, words: tuple[Word, ...]
-    ) -> tuple[str, Reading[tuple[Pin, ...]]]:
-        place = f"W&B reports of {entity}/{project}" if entity else f"W&B reports of {project}"
-        if self._reports is None:
-            return place, self._absent("no W&B is configured")
-        asked = self._reports.pinning(entity, project, tuple(each.text for each in words))
-        return place, await self._guard("reports", asked)
-
     # Services
 
     def _needed(self, contract: Contract, child: Contract | None) -> tuple[ServiceProbe, ...]:
@@ -420,7 +360,7 @@ class Rehearser:
 
     async def _alive(self, probe: ServiceProbe, contract: Contract, child: Contract | None) -> Reading[Alive]:
         contracts = (contract, child) if child else (contract,)
-        said = await self._guard(f"probe of {probe.service}", probe.said(contracts))
+        said = await self._guarded.read(f"probe of {probe.service}", probe.said(contracts))
         if isinstance(said, Unknown):
             return said
         return Known(value=Alive(service=probe.service, said=self._redactor.text(said.value)), at=said.at)
@@ -438,25 +378,6 @@ class Rehearser:
             lines.append(f"{roots} holds {len(found.value)} checkpoints" if found.value else f"{roots} is empty")
         said = self._redactor.text("; ".join(lines))
         return Known(value=Alive(service=_STORAGE, said=said), at=self._clock.now())
-
-    # How a part is read
-
-    async def _known[T](self, question: Awaitable[T]) -> Reading[T]:
-        return Known(value=await question, at=self._clock.now())
-
-    async def _guard[T](self, what: str, question: Awaitable[Reading[T]], *, times: int = 1) -> Reading[T]:
-        """Await one answer; whatever goes wrong with it becomes an Unknown."""
-        deadline = self._deadline * times
-        try:
-            async with asyncio.timeout(deadline.total_seconds()):
-                return await question
-        except TimeoutError:
-            detail = f"no answer in {say_duration(deadline)}"
-            return Unknown(reason=Gap.TIMEOUT, detail=detail, at=self._clock.now())
-        except Exception as error:
-            log.exception("rehearsal_broke", part=what)
-            detail = f"Hero's own reading of it broke: {type(error).__name__}"
-            return Unknown(reason=Gap.BROKEN, detail=detail, at=self._clock.now())
 
     def _absent(self, detail: str) -> Unknown:
         return Unknown(reason=Gap.NOT_CONFIGURED, detail=detail, at=self._clock.now())
@@ -484,22 +405,3 @@ def _blind(run_id: RunId, record: Record, gap: Unknown) -> Snapshot:
 
 def _no_plan(what: str, gap: Unknown) -> NoPlan:
     return NoPlan(reason=f"{what}: {gap.detail}", fix="look again once it can be read", is_unknown=True)
-
-
-def _words(contract: Contract, plan: TrialPlan) -> tuple[Word, ...]:
-    """Return what is searched for: the old run's id, the tracker's where that is another, and every changed key."""
-    ids = dict.fromkeys(filter(None, (contract.run_id, contract.tracker.id if is_tracked(contract) else None)))
-    child = tuple(dict.fromkeys((plan.child_run_id, *((plan.fork.child_id,) if plan.fork else ()))))
-    return (
-        *(Word(each, unless_within=child) for each in ids),
-        *(Word(each) for each in dict.fromkeys(contract.trial.changed_metrics)),
-    )
-
-
-def _project_of(contract: Contract, plan: TrialPlan) -> tuple[str, str] | None:
-    """Return entity and project in which reports are searched, the entity empty for the key's own; None: no tracker."""
-    if plan.fork is not None:
-        return plan.fork.entity, plan.fork.project
-    if not is_tracked(contract) or not contract.tracker.project:
-        return None
-    return contract.tracker.entity or "", contract.tracker.project

@@ -66,7 +66,7 @@ class Word:
 
 
 class PinSearch:
-    """Implements ``bot.rehearsing.Inventory`` with the ``git`` program on this machine."""
+    """Implements ``bot.sources.downstream.Inventory`` with the ``git`` program on this machine."""
 
     def __init__(self, settings: GitSettings, clock: Clock) -> None:
         self._settings = settings
