@@ -64,7 +64,7 @@ def judge_restore(
         expected = f"step {planned.step} at {planned.path}" if planned else "no checkpoint at all"
         return WrongRestore(detail=f"it loaded {loaded[-1]}, the plan says {expected}")
     if not steps:
-        seen_so_far = f"it has loaded {loaded[-1]}, and no training step is logged yet" if loaded else _why_silent(seen)
+        seen_so_far = f"it has loaded {loaded[-1]}, and {_why_stepless(seen)}" if loaded else _why_silent(seen)
         return NotYet(detail=seen_so_far, is_unknown=_is_open(seen.metrics) or _says_it_trains(seen))
     start = planned.step if planned else 0
     if planned and steps[0] < start:
@@ -126,6 +126,12 @@ def _same_checkpoint(path: str, step: int, planned: str) -> bool:
         return True
     found = _STEP.search(path)
     return found is not None and int(found[1]) == step
+
+
+def _why_stepless(seen: Snapshot) -> str:
+    if isinstance(seen.metrics, Unknown) and _is_open(seen.metrics):
+        return f"its metrics cannot be read: {seen.metrics.detail}"
+    return "no training step is logged yet"
 
 
 def _why_silent(seen: Snapshot) -> str:

@@ -192,10 +192,6 @@ class RollbackSteps:
         launcher = self._runs.launcher(contract)
         if launcher is None:
             return unasked(contract)
-        record = await self._runs.record(action.run_id)
-        trial = record.run.trial if record else None
-        if trial is None or trial.plan.digest != plan.trial:
-            return Refused(detail="the trial that it was approved for is not the agreed one any more")
         old = await self._runs.old(contract)
         rebuilt = old_launch(contract, old.seen, old.instance, launcher, self._redactor, report=None, child=None)
         return launch_barred(plan.launch, rebuilt, "nothing was launched", asks_anew=True)

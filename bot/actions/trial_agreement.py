@@ -6,6 +6,7 @@ from bot.model.reading import Unknown
 from bot.model.snapshot import Checkpoint, Snapshot
 from bot.model.trialplan import PlannedFork, TrialPlan
 from bot.redaction import Redactor
+from bot.sources.chosen import is_tracked
 
 
 def plan_trial(contract: Contract, child: Contract | None, seen: Snapshot, redactor: Redactor) -> TrialPlan | NoPlan:
@@ -81,10 +82,10 @@ def _handoff(contract: Contract, seen: Snapshot) -> Checkpoint | NoPlan:
     )
 
 
-def _fork(contract: Contract, child: Contract, handoff_step: int) -> PlannedFork | None | NoPlan:
+def _fork(contract: Contract, child: Contract, handoff_step: int) -> PlannedFork | NoPlan | None:
     """Return what is forked in the tracker; None for a run without one."""
     tracker = contract.tracker
-    if not tracker.is_tracked:
+    if not is_tracked(contract):
         return None
     if contract.trial.fork_step is None:
         return _no(
