@@ -13,9 +13,9 @@ from typing import Protocol
 import structlog
 
 from bot.actions.both_runs import BothRuns
-from bot.actions.ports import Checklist, Launcher, Rehearses
-from bot.actions.trial_launches import old_launch, without_jobs_of
-from bot.actions.trial_plans import live_jobs, plan_cutover, plan_rollback
+from bot.actions.ports import Launcher, Rehearses
+from bot.actions.rollback import RollbackPlanner
+from bot.actions.trial_plans import live_jobs, plan_cutover
 from bot.clock import Clock
 from bot.comparing import Comparer, window_of
 from bot.contracts import BadContract, Contracts
@@ -30,7 +30,6 @@ from bot.model.record import Record
 from bot.model.rehearsal import Pin, Rehearsal
 from bot.model.roles import with_roles
 from bot.model.series import History
-from bot.model.snapshot import Snapshot
 from bot.model.trial import Comparison
 from bot.model.value import JobId
 from bot.model.verdict import Severity
@@ -91,8 +90,8 @@ class Conductor:
         *,
         rehearser: Rehearses,
         both: BothRuns,
+        rollbacks: RollbackPlanner,
         launchers: Mapping[str, Launcher],
-        checklist: Checklist,
         comparer: Comparer,
         reports: Reports,
         tracker_reports: TrackerReports | None,
@@ -108,8 +107,8 @@ class Conductor:
         Args:
             rehearser: reads what the guards judge.
             both: reads the two runs.
-            launchers: by the contract's ``[orchestrator] kind``; asked, and used to plan.
-            checklist: of the launch that a rollback is.
+            rollbacks: plans the way back.
+            launchers: by the contract's ``[orchestrator] kind``; asked for jobs.
             comparer: of the two runs' rows.
             reports: where the comparison is shown.
             tracker_reports: None where the tracker has none of its own.
@@ -123,7 +122,7 @@ class Conductor:
         self._rehearser = rehearser
         self._both = both
         self._launchers = launchers
-        self._checklist = checklist
+        self._rollbacks = rollbacks
         self._comparer = comparer
         self._reports = reports
         self._tracker_reports = tracker_reports
@@ -282,30 +281,21 @@ class Conductor:
     # The way back
 
     async def _back(self, on: _On, bare: TrialLook) -> TrialLook:
-        """Plan the way back from both runs as they are now."""
+        """Plan the way back from both runs as they are now; or see that there is nothing to come back from."""
         if on.record.active_action is not None:
             return bare
-        launcher = self._launchers.get(on.contract.orchestrator.kind)
-        if launcher is None:
-            kind = on.contract.orchestrator.kind
-            none = NoPlan(reason=f"{kind} is not configured", fix=f"configure [{kind}] in hero.toml", is_unknown=False)
-            return bare.model_copy(update={"rollback": none})
-        old = await self._both.old(on.contract)
-        child = await self._both.child(on.child, on.record) if on.child is not None else None
-        beside = without_jobs_of(old.seen, child.seen) if child is not None else old.seen
-        report = await self._checklist.judge(on.contract, on.record, beside)
-        launch = old_launch(
-            on.contract,
-            old.seen,
-            old.instance,
-            launcher,
-            self._redactor,
-            report=report,
-            child=child.seen if child is not None else None,
-        )
-        jobs = live_jobs(child.seen) if child is not None else self._unread("the child's contract cannot be used")
-        plan = plan_rollback(on.contract, old.seen, on.trial, jobs, launch, self._redactor)
-        return bare.model_copy(update={"rollback": plan, "never_stopped": _never_stopped(old.seen, jobs)})
+        plan = await self._rollbacks.plan(on.contract, on.record)
+        lives = await self._never_stopped(on) if isinstance(plan, NoPlan) and not plan.is_unknown else ""
+        return bare.model_copy(update={"rollback": plan, "never_stopped": lives})
+
+    async def _never_stopped(self, on: _On) -> str:
+        """Name the old run's job when it is known to live on, and the child to have none; empty otherwise."""
+        if on.child is None:
+            return ""
+        old, child = await self._both.old(on.contract), await self._both.child(on.child, on.record)
+        job, beside = old.seen.job, live_jobs(child.seen)
+        lives = job is not None and not job.state.is_terminal
+        return job.job_id if job is not None and lives and isinstance(beside, Known) and not beside.value else ""
 
     def _unread(self, why: str) -> Unknown:
         return Unknown(reason=Gap.NOT_CONFIGURED, detail=why, at=self._clock.now())
@@ -329,13 +319,6 @@ class Conductor:
 
 def _pins(rehearsed: Rehearsal) -> tuple[Pin, ...]:
     return rehearsed.pins.value if isinstance(rehearsed.pins, Known) else ()
-
-
-def _never_stopped(seen: Snapshot, child: Reading[tuple[Job, ...]]) -> str:
-    """Name the old run's job when it is known to live on, and the child to have none; empty otherwise."""
-    job = seen.job
-    lives = job is not None and not job.state.is_terminal
-    return job.job_id if job is not None and lives and isinstance(child, Known) and not child.value else ""
 
 
 def _stuck(on: _On) -> tuple[str, ...]:

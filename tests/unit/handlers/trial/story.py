@@ -124,11 +124,9 @@ class Story:
         assert self.record.run.trial is not None
         return self.record.run.trial
 
-    @property
     def stage(self) -> Stage:
         return self.trial.stage
 
-    @property
     def open(self) -> Request | None:
         return self.record.open_request
 
@@ -154,12 +152,12 @@ class Story:
     def look(self, **fields: Any) -> Decision:
         """One look at the trial, with what is given and nothing else."""
         self.at += timedelta(minutes=1)
-        seen = TrialLook(at=self.at, stage=self.stage, **fields)
+        seen = TrialLook(at=self.at, stage=self.stage(), **fields)
         return self.apply(decide_trial(self.record, seen, self.context, self.at))
 
     def grant(self, plan: Plan) -> Action:
         """A yes of the DRI to the open question for exactly this plan."""
-        asked = self.open
+        asked = self.open()
         assert asked is not None
         assert asked.plan == plan
         granted = asked.model_copy(

@@ -1,6 +1,7 @@
 """A trial from the agreed plan to its end, decision by decision."""
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from bot.model.reading import Gap, Known, Unknown
 from bot.model.rehearsal import Pin
 from bot.model.run import RunState
 from bot.model.trial import Outcome
-from bot.model.trialplan import GoPlan, RollbackPlan
+from bot.model.trialplan import GoPlan, RollbackPlan, TrialPlan
 from bot.model.value import PersonName
 from checks.trial.control import ControlSays
 from checks.trial.trajectory import TrajectorySays
@@ -28,11 +29,11 @@ from tests.unit.handlers.trial.story import CHILD, Story, agreed, compared, cuto
 def test_a_trial_that_passes_goes_through_every_stage_and_each_is_told() -> None:
     story = Story()
     story.cut_over()
-    assert story.stage is Stage.RUNNING
+    assert story.stage() is Stage.RUNNING
 
     story.look(child=story.child(), comparison=compared(Outcome.CANNOT_TELL), child_step=41)
     story.look(child=story.child(), comparison=compared(Outcome.PASS), child_step=59)
-    asked = story.open
+    asked = story.open()
     assert asked is not None
     assert isinstance(asked.plan, GoPlan)
     assert asked.plan.coverage_gaps == ("evaluations",)
@@ -63,15 +64,15 @@ def test_nothing_is_asked_before_every_guard_passes_and_the_control_is_complete(
     story.agree()
     for outcome in (Outcome.FAIL, Outcome.CANNOT_TELL):
         story.look(guards=(guard(), guard(outcome, "deploy.checkout")))
-        assert story.stage is Stage.PLANNED
+        assert story.stage() is Stage.PLANNED
     story.look(guards=(guard(),))
     story.look(guards=(guard(Outcome.CANNOT_TELL, "coordinators.none"),))
-    assert story.stage is Stage.RECORDED
+    assert story.stage() is Stage.RECORDED
     story.look(guards=(guard(),))
     for outcome in (Outcome.CANNOT_TELL, Outcome.FAIL):
         story.look(control=ControlSays(outcome=outcome, detail="up to step 50 of 59"))
-        assert story.stage is Stage.REHEARSED
-    assert story.open is None
+        assert story.stage() is Stage.REHEARSED
+    assert story.open() is None
 
 
 def test_what_does_not_change_is_told_once() -> None:
@@ -101,41 +102,41 @@ def test_a_guard_that_fails_takes_the_open_question_back_and_one_that_cannot_tel
     story.prepare()
     dark = NoPlan(reason="iris does not answer", fix="mend it", is_unknown=True)
     story.look(guards=(guard(Outcome.CANNOT_TELL),), cutover=dark)
-    assert story.open is not None
+    assert story.open() is not None
 
     story.look(guards=(guard(Outcome.FAIL),), cutover=dark.model_copy(update={"is_unknown": False}))
 
-    assert story.open is None
+    assert story.open() is None
     assert story.record.requests[1].state is RequestState.WITHDRAWN
 
 
 def test_the_cut_over_waits_for_its_time_and_is_not_asked_for_when_none_is_left_to_roll_back() -> None:
     early = Story(agreed(starts_at=AT + timedelta(hours=5)))
     early.prepare()
-    assert early.open is None
+    assert early.open() is None
 
     late = Story(agreed(rollback_by=AT + timedelta(seconds=1)))
     late.prepare()
-    assert late.open is None
+    assert late.open() is None
     assert "no time left" in late.told[-1]
 
 
 def test_a_no_to_the_cut_over_is_not_asked_again_before_somebody_wants_it() -> None:
     story = Story()
     plan = story.prepare()
-    asked = story.open
+    asked = story.open()
     assert asked is not None
     story.record = story.record.model_copy(
         update={"requests": (story.record.requests[0], asked.model_copy(update={"state": RequestState.DENIED}))}
     )
     story.look(guards=(guard(),), cutover=plan)
-    assert story.open is None
+    assert story.open() is None
 
     wanted = story.trial.model_copy(update={"question_wanted_by": ADA})
     story.record = story.record.model_copy(update={"run": story.record.run.model_copy(update={"trial": wanted})})
     story.look(guards=(guard(),), cutover=plan)
 
-    assert story.open is not None
+    assert story.open() is not None
     assert story.trial.question_wanted_by is None
 
 
@@ -145,7 +146,7 @@ def test_what_fails_before_the_stop_leaves_the_old_run_training() -> None:
         story.grant(story.prepare())
         story.carry_out(step, Refused(detail="the fork is another's"))
 
-        assert story.stage in {Stage.CONTROL_COMPLETE, Stage.FORKED}
+        assert story.stage() in {Stage.CONTROL_COMPLETE, Stage.FORKED}
         assert story.record.run.state is RunState.RUNNING
         assert why_held(story.record) == ""
 
@@ -159,7 +160,7 @@ def test_what_fails_from_the_stop_on_is_a_no_go_and_is_rolled_back_on_the_yes_th
     story = Story()
     story.grant(story.prepare())
     story.carry_out(step, Refused(detail="the handoff checkpoint is gone"))
-    assert story.stage is Stage.NO_GO
+    assert story.stage() is Stage.NO_GO
     assert "the handoff checkpoint is gone" in story.trial.why
 
     way_back = rollback(story.plan)
@@ -168,7 +169,7 @@ def test_what_fails_from_the_stop_on_is_a_no_go_and_is_rolled_back_on_the_yes_th
     (action,) = decision.actions
     assert (action.plan, action.grant.digest, action.grant.by) == (way_back, way_back.digest, ADA)
     story.carry_out()
-    assert story.stage is Stage.ROLLED_BACK
+    assert story.stage() is Stage.ROLLED_BACK
     assert story.record.run.state is RunState.RUNNING
     assert story.record.instance is not None
     assert story.record.instance.from_step == 60
@@ -185,16 +186,16 @@ def test_what_fails_from_the_stop_on_is_a_no_go_and_is_rolled_back_on_the_yes_th
         ({"child": Known(value=(), at=AT)}, "knows no job"),
     ],
 )
-def test_a_failed_gate_a_hang_or_a_retry_is_a_no_go_at_once(fields: dict[str, object], why: str) -> None:
+def test_a_failed_gate_a_hang_or_a_retry_is_a_no_go_at_once(fields: dict[str, Any], why: str) -> None:
     story = Story()
     story.cut_over()
     given = dict(fields)
     named = {key: given.pop(key) for key in ("state", "instance") if key in given}
-    given.setdefault("child", story.child(**named))  # type: ignore[arg-type] - a table of different arguments
+    given.setdefault("child", story.child(**named))
 
     story.look(**given)
 
-    assert story.stage is Stage.NO_GO
+    assert story.stage() is Stage.NO_GO
     assert why in story.trial.why
     assert why_held(story.record)
 
@@ -208,8 +209,8 @@ def test_what_is_not_known_neither_fails_nor_passes() -> None:
     story.look(child=dark, comparison=compared(Outcome.CANNOT_TELL))
     story.look()
 
-    assert story.stage is Stage.RUNNING
-    assert story.open is None
+    assert story.stage() is Stage.RUNNING
+    assert story.open() is None
 
 
 def test_a_window_that_ends_without_a_word_is_put_to_the_dri_as_not_clear() -> None:
@@ -219,7 +220,7 @@ def test_a_window_that_ends_without_a_word_is_put_to_the_dri_as_not_clear() -> N
         story.at += timedelta(minutes=minutes)
         story.look(child=story.child(), comparison=compared(Outcome.CANNOT_TELL), is_past_window=True)
 
-    asked = story.open
+    asked = story.open()
     assert asked is not None
     assert isinstance(asked.plan, GoPlan)
     assert asked.plan.verdict[0].startswith("NOT CLEAR: ")
@@ -229,14 +230,14 @@ def test_a_no_to_the_go_is_a_no_go() -> None:
     story = Story()
     story.cut_over()
     story.look(child=story.child(), comparison=compared(Outcome.PASS))
-    asked = story.open
+    asked = story.open()
     assert asked is not None
     denied = asked.model_copy(update={"state": RequestState.DENIED, "decided_by": ADA, "note": "too slow"})
     story.record = story.record.model_copy(update={"requests": (*story.record.requests[:-1], denied)})
 
     story.look(child=story.child(), comparison=compared(Outcome.PASS))
 
-    assert story.stage is Stage.NO_GO
+    assert story.stage() is Stage.NO_GO
     assert story.trial.why == "ada said no to the go: too slow"
 
 
@@ -246,8 +247,8 @@ def test_a_gate_that_fails_takes_the_question_for_the_go_back() -> None:
     story.look(child=story.child(), comparison=compared(Outcome.PASS))
     story.look(child=story.child(), comparison=compared(Outcome.FAIL))
 
-    assert story.open is None
-    assert story.stage is Stage.NO_GO
+    assert story.open() is None
+    assert story.stage() is Stage.NO_GO
 
 
 @pytest.mark.parametrize(
@@ -259,17 +260,18 @@ def test_a_gate_that_fails_takes_the_question_for_the_go_back() -> None:
     ],
 )
 def test_without_a_yes_in_advance_that_covers_it_the_rollback_is_asked_for(
-    plan: object, contract: dict[str, object], launch: dict[str, object]
+    plan: TrialPlan, contract: dict[str, Any], launch: dict[str, Any]
 ) -> None:
-    story = Story(plan, **contract)  # type: ignore[arg-type] - a table of different arguments
+    story = Story(plan, **contract)
     story.cut_over()
     story.look(child=story.child(), comparison=compared(Outcome.FAIL))
 
     decision = story.look(rollback=rollback(story.plan, **launch))
 
     assert decision.actions == ()
-    assert story.open is not None
-    assert isinstance(story.open.plan, RollbackPlan)
+    asked = story.open()
+    assert asked is not None
+    assert isinstance(asked.plan, RollbackPlan)
 
 
 def test_a_new_dri_is_asked_for_the_rollback_that_the_one_before_allowed() -> None:
@@ -282,8 +284,9 @@ def test_a_new_dri_is_asked_for_the_rollback_that_the_one_before_allowed() -> No
     decision = story.look(rollback=rollback(story.plan))
 
     assert decision.actions == ()
-    assert story.open is not None
-    assert story.open.dri == "bob"
+    asked = story.open()
+    assert asked is not None
+    assert asked.dri == "bob"
 
 
 def test_a_rollback_that_came_to_nothing_is_asked_for_and_not_begun_again_by_itself() -> None:
@@ -292,12 +295,12 @@ def test_a_rollback_that_came_to_nothing_is_asked_for_and_not_begun_again_by_its
     story.look(child=story.child(), comparison=compared(Outcome.FAIL))
     story.look(rollback=rollback(story.plan))
     story.carry_out(StepName.SUBMIT, Refused(detail="the client is too old"))
-    assert story.stage is Stage.NO_GO
+    assert story.stage() is Stage.NO_GO
 
     decision = story.look(rollback=rollback(story.plan))
 
     assert decision.actions == ()
-    assert story.open is not None
+    assert story.open() is not None
 
 
 def test_a_plan_that_changes_before_it_is_carried_out_is_begun_three_times_and_then_asked_for() -> None:
@@ -311,7 +314,7 @@ def test_a_plan_that_changes_before_it_is_carried_out_is_begun_three_times_and_t
             story.carry_out(StepName.VERIFY, Refused(detail="it has changed", asks_anew=True))
 
     assert begun == 3
-    assert story.open is not None
+    assert story.open() is not None
 
 
 def test_a_cut_over_that_never_stopped_the_old_run_is_closed_and_rolls_nothing_back() -> None:
@@ -322,7 +325,7 @@ def test_a_cut_over_that_never_stopped_the_old_run_is_closed_and_rolls_nothing_b
 
     story.look(rollback=none, never_stopped="/me/hero-coord")
 
-    assert story.stage is Stage.CLOSED
+    assert story.stage() is Stage.CLOSED
     assert story.trial.ending is Ending.ABANDONED
 
 
@@ -336,8 +339,8 @@ def test_after_the_rollback_the_old_trajectory_is_looked_at_before_the_trial_is_
     says = TrajectorySays(outcome=outcome, detail="10 pairs")
 
     story.look(trajectory=says)
-    assert (story.stage is Stage.CLOSED) is (outcome is not Outcome.CANNOT_TELL)
-    story.look(trajectory=says, is_long_enough=True) if story.stage is Stage.ROLLED_BACK else None
+    assert (story.stage() is Stage.CLOSED) is (outcome is not Outcome.CANNOT_TELL)
+    story.look(trajectory=says, is_long_enough=True) if story.stage() is Stage.ROLLED_BACK else None
 
     assert story.trial.ending is Ending.ROLLED_BACK
     assert any("rolled back, and" in told for told in story.told)
@@ -346,7 +349,7 @@ def test_after_the_rollback_the_old_trajectory_is_looked_at_before_the_trial_is_
 def test_neither_run_of_a_trial_is_launched_by_the_ordinary_policy_while_it_decides() -> None:
     story = Story()
     story.cut_over()
-    child = record(trial_of=story.record.run_id, trial_stage=story.stage)
+    child = record(trial_of=story.record.run_id, trial_stage=story.stage())
 
     assert CHILD in why_held(story.record)
     assert story.record.run_id in why_held(child)
@@ -373,14 +376,14 @@ _WORDS = st.sampled_from(list(Outcome))
     st.booleans(),
 )
 def test_whatever_is_seen_nothing_is_carried_out_without_a_yes_to_exactly_that(
-    looks: list[dict[str, object]], automatic: bool
+    looks: list[dict[str, Any]], automatic: bool
 ) -> None:
     story = Story(agreed(automatic_rollback=automatic))
     story.agree()
     for seen in looks:
         if story.trial.is_over:
             break
-        before = story.stage
+        before = story.stage()
         decision = story.look(
             guards=(guard(Outcome(str(seen["guard"]))),),
             control=ControlSays(outcome=Outcome(str(seen["control"])), detail="d"),
@@ -396,7 +399,7 @@ def test_whatever_is_seen_nothing_is_carried_out_without_a_yes_to_exactly_that(
             assert before is Stage.NO_GO
             assert isinstance(action.plan, RollbackPlan)
             assert action.grant.digest == action.plan.digest
-        if (asked := story.open) is not None:
+        if (asked := story.open()) is not None:
             story.grant(asked.plan)
         if story.record.active_action is not None:
             story.carry_out()
