@@ -54,6 +54,13 @@ def chart_title(chart: Chart) -> str:
     return str(chart.run_id) if chart.beside is None else f"{chart.beside.label} against {chart.label}"
 
 
+def chart_words(chart: Chart) -> str:
+    """Return what the picture shows, for who cannot see it."""
+    if chart.beside is None:
+        return f"Loss and throughput of {chart.run_id} over steps, with what is wrong marked"
+    return f"Loss and throughput over steps of {chart_title(chart)}, and the difference of the losses at equal steps"
+
+
 type Lines = tuple[tuple[str, str, Series], ...]
 """Label, colour and points of each line of a panel."""
 

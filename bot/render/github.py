@@ -187,11 +187,11 @@ def _plan(plan: tuple[str, ...], room: int) -> str:
 
 
 def _picture(update: Update) -> str:
-    """A comment can have no file: the series as lines of text, and the command that draws them."""
+    """A comment can have no file: the series as lines of text, and the command that draws them, where there is one."""
     if update.chart is None:
         return ""
-    drawn = f"draw it: hero plot {clean(update.chart.run_id, 200)} --out plot.png"
-    return github_code_block("\n".join((*spark_lines(update.chart), drawn)))
+    drawn = () if update.chart.beside else (f"draw it: hero plot {clean(update.chart.run_id, 200)} --out plot.png",)
+    return github_code_block("\n".join((*spark_lines(update.chart), *drawn)))
 
 
 def _evidence_place(update: Update) -> str:

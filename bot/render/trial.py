@@ -43,7 +43,9 @@ def gate_line(judged: Judged) -> str:
     """
     numbers = (say_delta(judged), say_margin(judged))
     said = ", ".join((OUTCOME_WORDS[judged.outcome], *(each for each in numbers if each)))
-    parts = (said, say_coverage(judged), *judged.reasons)
+    covered = say_coverage(judged)
+    is_said = any(reason.startswith(covered) for reason in judged.reasons)
+    parts = (said, *(() if is_said else (covered,)), *judged.reasons)
     return clean(f"{OUTCOME_SIGNS[judged.outcome]} {judged.gate}: {'; '.join(parts)}", _LINE).replace("\n", " ")
 
 

@@ -13,7 +13,7 @@ import structlog
 from bot.channels.discord.api import CallError, DiscordApi
 from bot.channels.discord.threads import Threads
 from bot.model.chart import Chart
-from bot.render.chart import chart_png
+from bot.render.chart import chart_png, chart_words
 
 log = structlog.get_logger()
 
@@ -42,8 +42,7 @@ class Pictures:
             return False
         async with self._drawing:
             picture = await asyncio.to_thread(chart_png, chart)
-        about = f"Loss and throughput of {chart.run_id} over steps, with what is wrong marked"
-        file = discord.File(io.BytesIO(picture), filename="plot.png", description=about[:1_000])
+        file = discord.File(io.BytesIO(picture), filename="plot.png", description=chart_words(chart)[:1_000])
         nobody = discord.AllowedMentions.none()
         await self._api.ask(
             lambda client: client.get_partial_messageable(int(thread.message_id)).send(

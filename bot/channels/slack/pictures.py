@@ -13,7 +13,7 @@ from bot.channels.slack.manifest import FILES_SCOPE
 from bot.channels.slack.posts import Ref
 from bot.channels.slack.roots import Roots
 from bot.model.chart import Chart
-from bot.render.chart import chart_png
+from bot.render.chart import chart_png, chart_title, chart_words
 
 log = structlog.get_logger()
 
@@ -52,8 +52,8 @@ class Pictures:
             self._api.client.files_upload_v2(
                 filename=f"{chart.run_id}.png",
                 file=picture,
-                title=f"{chart.run_id}: loss and throughput",
-                alt_txt=f"Loss and throughput of {chart.run_id} over steps, with what is wrong marked",
+                title=f"{chart_title(chart)}: loss and throughput",
+                alt_txt=chart_words(chart),
                 channel=thread.channel,
                 thread_ts=thread.ts,
             )
