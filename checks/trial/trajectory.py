@@ -27,12 +27,14 @@ _OF_LEVEL = 0.003
 _FLOAT_NOISE = 1e-4
 """As a share of the level: less is no difference at all, however smooth the trajectory."""
 _TOGETHER, _APART = 0.25, 0.5
-"""The typical distance of a replayed step from the old one, as a share of that of two unrelated steps: up to the one
-they are the same batches, from the other on they are not."""
+"""How far three in four replayed steps are from the old ones, as a share of how far those of two unrelated runs are: up
+to the one they are the same batches, from the other on they are not."""
 _SURE = 3.0
 """So many standard errors."""
-_SIGMA_OF_MEDIAN = 1.4826
-"""Times the median distance from the median is the standard deviation of normal values."""
+_QUARTILE = 0.75
+_SIGMA_OF_QUARTILE = 1 / 1.15035
+"""Times the distance from the median that three in four keep is the standard deviation of normal values. Robust against
+spikes in a fourth of them, and surer than the usual half (the median distance) with few values."""
 _FEWEST_FOR_SWING = 5
 
 
@@ -121,7 +123,7 @@ def _swing(old: Floats) -> float:
 
 
 def _spread(values: Floats) -> float:
-    return _SIGMA_OF_MEDIAN * float(np.median(np.abs(values - np.median(values))))
+    return _SIGMA_OF_QUARTILE * float(np.quantile(np.abs(values - np.median(values)), _QUARTILE))
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ class _Measured:
     """From the first pair to the last, along a straight line."""
     sure_of_trend: float
     apart: float
-    """The typical distance, as a share of that of two unrelated steps."""
+    """The spread of the differences, as a share of that between two unrelated runs."""
 
     @property
     def is_finite(self) -> bool:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import integrate, special, stats
 
 from bot.model.gate import Direction
 from checks.trial.itself import TRIALS, false_alarms, judge_itself
@@ -17,8 +18,6 @@ def _blocks(values: np.typing.NDArray[np.float64], size: int = 10) -> np.typing.
 
 def test_the_interval_ends_where_the_mixture_ratio_reaches_one_over_alpha() -> None:
     """The closed form against the likelihood ratio itself, as the paper writes it."""
-    integrate = pytest.importorskip("scipy.integrate")
-    stats = pytest.importorskip("scipy.stats")
     size, alpha = 20, 0.05
     # Swings from block to block have no positive autocorrelation, so nothing is inflated.
     values = 0.3 + np.tile([1.0, -1.1], size // 2) + 0.01 * np.arange(size)
@@ -51,7 +50,6 @@ def test_looking_after_every_block_fails_equal_runs_no_more_often_than_agreed(r:
 
 def test_a_plain_t_test_at_every_look_would_fail_many() -> None:
     """What the sequence is for: were it no sequence, the test above could not fail."""
-    stats = pytest.importorskip("scipy.stats")
     blocks = _blocks(noise(7, trials=2000))
     count = np.arange(FEWEST_BLOCKS, blocks.shape[1] + 1)
     p = np.stack([stats.ttest_1samp(blocks[:, :n], 0, axis=1).pvalue for n in count])
@@ -109,7 +107,6 @@ def test_the_bounds_of_a_quantile_hold_at_every_look(q: float) -> None:
 
 
 def test_the_bounds_of_a_quantile_are_those_of_the_beta_mixture() -> None:
-    special = pytest.importorskip("scipy.special")
     q, size, alpha = 0.9, 150, 0.05
     below = np.arange(size + 1)
     mixture = special.betaln(q + below, 1 - q + size - below) - special.betaln(q, 1 - q)
