@@ -1,7 +1,7 @@
 """The trial of a change to a live run: what is agreed of it, and what comparing the two runs found.
 
-``bot.model.gate`` has the gates, ``checks/trial/`` compares, ``hero trial compare`` shows it. Conducting a trial
-(cut-over, go or no-go, rollback) is not there yet; what the contract says of it is kept.
+``bot.model.gate`` has the gates, ``checks/trial/`` compares, ``hero trial compare`` shows it; a trial that is under way
+is in ``bot.model.conduct``.
 """
 
 import math
@@ -38,9 +38,9 @@ class AgreedHandoff(Value):
 
 
 class TrialContract(Part):
-    """The trial of a change of this run. ``hero trial compare`` reads the window and the gates; the rest is kept.
+    """The trial of a change of this run: what is agreed of it. The child has a contract of its own.
 
-    What compares, and how a gate is written, is in ``docs/trial.md``.
+    How a trial goes, and how a gate is written, is in ``docs/trial.md``.
     """
 
     child_run_id: RunId | None = None
