@@ -21,6 +21,7 @@ from bot.sources.chosen import ChosenMetrics
 from bot.sources.config.before_launch import COMMAND_DEADLINE, BeforeLaunch, Recorded
 from bot.sources.config.source import ConfigReader
 from bot.sources.exports import ExportReader
+from bot.sources.finelog.hang import FinelogHang
 from bot.sources.finelog.source import FinelogMetrics, FinelogSource
 from bot.sources.git.source import GitSource
 from bot.sources.iris.source import IrisOrchestrator
@@ -77,6 +78,7 @@ def build_looks(
         git=git,
         wandb=_wandb(settings, clock, stack),
         finelog=_finelog(settings, clock, stack),
+        hang=_hang(settings, clock, stack),
     )
     launchers = _launchers(settings, clock, redactor, iris)
     checklist = Preparer(
@@ -131,6 +133,14 @@ def _finelog(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Finelog
     return source
 
 
+def _hang(settings: Settings, clock: Clock, stack: AsyncExitStack) -> FinelogHang | None:
+    if settings.finelog_in_use.url is None:
+        return None
+    source = FinelogHang(settings.finelog_in_use, clock)
+    stack.push_async_callback(source.close)
+    return source
+
+
 def _reader(
     settings: Settings,
     clock: Clock,
@@ -140,6 +150,7 @@ def _reader(
     git: GitSource,
     wandb: WandbSource | None,
     finelog: FinelogSource | None,
+    hang: FinelogHang | None,
 ) -> SnapshotReader:
     orchestrators: dict[str, Orchestrator] = {"local": LocalOrchestrator(clock)}
     if iris is not None:
@@ -166,6 +177,7 @@ def _reader(
         code=git,
         config=ConfigReader(clock, redactor, tracker=wandb),
         exports=ExportReader(clock),
+        hang=hang,
         pods=KubernetesPods(settings.kubernetes, clock) if settings.kubernetes.is_set else None,
     )
 

@@ -17,12 +17,12 @@ from bot.model.event import RunChecked
 from bot.model.promotion import is_on_record, lineage_of
 from bot.model.reading import Known
 from bot.model.record import Record
-from bot.model.snapshot import Snapshot
+from bot.model.snapshot import Snapshot, Source
 from bot.model.value import CheckId, JobId, RunId
 from bot.model.verdict import Fail, Judgement
 from bot.sources.snapshots import SnapshotReader
 from bot.store.store import Store
-from checks.check import Check, judge_all
+from checks.check import Check, Judged, judge_all
 from checks.handoff import agreed_in
 from handlers.asking import incident_to_ask_about
 
@@ -126,21 +126,38 @@ class Watcher:
         seen = await self._reader.read(
             contract, instance, record.run.metrics_cursor if record else "", record.jobs if record else ()
         )
-        memories = record.memories if record else {}
-        # Judging is pure but not always quick (a log of thousands of lines): off the loop, so that chat stays quick.
-        apart = apart_from(seen, await self._other_jobs(record))
-        judged = await asyncio.to_thread(judge_all, self._checks, apart, _ending(contract, apart, record), memories)
+        judged = await self._judge(contract, seen, record)
+        asks = _may_ask(record, judged.judgements)
+        # Side by side: each has a deadline of its own, and what delays one of them delays the alarm by no more.
+        shown, preparation = await asyncio.gather(
+            self._with_evidence(contract, seen, judged),
+            self._checklist.judge(contract, record, seen) if asks else _nothing(),
+        )
+        if shown is not seen:
+            judged = await self._judge(contract, shown, record)
         for broken in judged.broken:
             log.error("check_raised", check_id=broken.check, trace=broken.trace)
-        asks = _may_ask(record, judged.judgements)
         return RunChecked(
             run_id=contract.run_id,
-            snapshot=seen,
+            snapshot=shown,
             judgements=judged.judgements,
             memories=judged.memories,
             lineage=await asyncio.to_thread(self._lineage, contract, record),
-            preparation=await self._checklist.judge(contract, record, seen) if asks else None,
+            preparation=preparation,
         )
+
+    async def _judge(self, contract: Contract, seen: Snapshot, record: Record | None) -> Judged:
+        """Let all checks judge one look. They are pure: the same look with more in it is judged from the start."""
+        memories = record.memories if record else {}
+        apart = apart_from(seen, await self._other_jobs(record))
+        # Judging is pure but not always quick (a log of thousands of lines): off the loop, so that chat stays quick.
+        return await asyncio.to_thread(judge_all, self._checks, apart, _ending(contract, apart, record), memories)
+
+    async def _with_evidence(self, contract: Contract, seen: Snapshot, judged: Judged) -> Snapshot:
+        """Return the look, with what is on record of a hang when a check has failed that tells of it."""
+        telling = {check.id for check in self._checks if Source.HANG in check.needs}
+        failed = {each.check for each in judged.judgements if isinstance(each.verdict, Fail)}
+        return await self._reader.with_hang(contract, seen) if telling & failed else seen
 
     async def _other_jobs(self, record: Record | None) -> frozenset[JobId]:
         """Return the jobs of the other run of a trial: beside this one they are no second writer of its output."""
@@ -181,6 +198,10 @@ def apart_from(seen: Snapshot, jobs: frozenset[JobId]) -> Snapshot:
 
 def _is_of(job_id: JobId, root: JobId) -> bool:
     return job_id == root or job_id.startswith(f"{root}/")
+
+
+async def _nothing() -> None:
+    """Stand in for a checklist that nothing calls for."""
 
 
 def _ending(contract: Contract, seen: Snapshot, record: Record | None) -> Contract:

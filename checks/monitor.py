@@ -18,6 +18,9 @@ STALE_ID = CheckId("monitor.stale")
 SLEPT = "slept"
 """The key of the finding that Hero itself did not look for a while."""
 
+_WATCHED: tuple[Source, ...] = tuple(source for source in Source if source is not Source.HANG)
+"""What is read at every look; what is on record of a hang is read during one alone, and says itself what it lacks."""
+
 _DEFAULT_CADENCE = timedelta(minutes=15)
 """The procedure's own, for a contract that names none and was handed in as it was."""
 
@@ -40,7 +43,7 @@ class StaleThresholds(Thresholds):
 def stale(seen: Snapshot, contract: Contract, limits: StaleThresholds, memory: Sight) -> tuple[Verdict, Sight]:
     """Fail when a source has told nothing new for too long, or when the looks themselves came too far apart."""
     limit = (contract.cadence.check or _DEFAULT_CADENCE) * limits.cadences
-    readings = {source: seen.reading(source) for source in Source}
+    readings = {source: seen.reading(source) for source in _WATCHED}
     asked = {
         source: reading
         for source, reading in readings.items()
@@ -111,7 +114,7 @@ STALE = Check(
     id=STALE_ID,
     title="Hero cannot see the run",
     severity=Severity.WARNING,
-    needs=tuple(Source),
+    needs=_WATCHED,
     source='manage-hero-run, "What Can Go Wrong": silent monitor failure',
     thresholds=StaleThresholds(),
     memory=Sight(),

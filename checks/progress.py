@@ -14,6 +14,7 @@ from bot.model.value import CheckId, Value
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Severity, Verdict
 from checks.check import Check
 from checks.current import instance_of, is_final, life_began, not_running, say_step, unseen
+from checks.hang import hang_evidence
 from checks.kin import own_lines
 from checks.replaying import Replay, Sign, longest_replay, newer_sign, replay_of
 from checks.thresholds import Thresholds
@@ -186,11 +187,12 @@ def _finding(
             f"usual time between logged steps: {say_duration(usual) if usual else 'not known yet'}",
             *said,
             *_watchdog_said(memory, seen.at - moved_at),
+            *hang_evidence(seen, moved_at),
             *_last_words(seen),
         ),
         advice="Look at the last log line and at the hosts: a hung collective, a dead node, storage or input that "
-        "waits. A hung process does not come back by itself; a relaunch stops it first, and goes on from the newest "
-        "complete checkpoint.",
+        "waits. Tasks that stand apart from the others, and their nodes, are the first to look at. A hung process does "
+        "not come back by itself; a relaunch stops it first, and goes on from the newest complete checkpoint.",
         since_step=step,
         since_at=moved_at,
         is_recoverable=True,
@@ -215,7 +217,10 @@ STALLED = Check(
     id=STALLED_ID,
     title="The step has stopped advancing",
     severity=Severity.CRITICAL,
-    needs=(Source.JOBS, Source.METRICS, Source.TRACKER, Source.TELEMETRY, Source.LOG, Source.CONFIG),
+    needs=(
+        *(Source.JOBS, Source.METRICS, Source.TRACKER, Source.TELEMETRY, Source.LOG, Source.CONFIG),
+        Source.HANG,
+    ),
     source='babysit-job, "Loop" step 7 and "Error Patterns"; the hero run\'s training-stall alert; '
     "marin-community/marin#3297",
     thresholds=StallThresholds(),
@@ -275,7 +280,11 @@ def _startup_finding(seen: Snapshot, memory: Pace, began: datetime, limit: timed
         key=memory.instance,
         severity=Severity.WARNING,
         summary=f"running for {say_duration(waited)} without a training step (limit {say_duration(limit)})",
-        evidence=(f"tasks started at {began:%Y-%m-%d %H:%M} UTC", *_last_words(seen)),
+        evidence=(
+            f"tasks started at {began:%Y-%m-%d %H:%M} UTC",
+            *hang_evidence(seen, None),
+            *_last_words(seen),
+        ),
         advice="Read the end of the log: is it still restoring or compiling, or does it wait for a peer, for data, or "
         "for storage in another region? Normal compilation is no hang.",
         since_at=began,
@@ -286,7 +295,7 @@ STARTUP = Check(
     id=STARTUP_ID,
     title="The job runs but does not enter training",
     severity=Severity.WARNING,
-    needs=(Source.JOBS, Source.METRICS, Source.TRACKER, Source.TELEMETRY, Source.LOG),
+    needs=(Source.JOBS, Source.METRICS, Source.TRACKER, Source.TELEMETRY, Source.LOG, Source.HANG),
     source='deploy checklist, "Execute the trial" step 3; the hero run\'s training-stall alert',
     thresholds=StartupThresholds(),
     memory=Pace(),

@@ -16,6 +16,7 @@ from bot.model.value import CheckId
 from bot.model.verdict import Fail, Finding, NotApplicable, Pass, Patience, Severity, Verdict
 from checks.check import Check
 from checks.current import life_began, say_step
+from checks.hang import hang_evidence
 from checks.thresholds import Thresholds
 from checks.witnesses import Heard, Standing, ask_both, ask_two, say_heard, say_pods, stamp_of, told
 
@@ -74,7 +75,11 @@ def _gone_finding(seen: Snapshot, memory: Heard, quiet: timedelta, limit: timede
         severity=Severity.WARNING,
         summary=f"the trainer is not heard for {say_duration(quiet)} (limit {say_duration(limit)}), while the "
         "orchestrator counts its tasks as running",
-        evidence=(say_heard(memory), f"read at {seen.telemetry.at:%H:%M:%S} UTC, and the question was answered"),
+        evidence=(
+            say_heard(memory),
+            f"read at {seen.telemetry.at:%H:%M:%S} UTC, and the question was answered",
+            *hang_evidence(seen, memory.at),
+        ),
         advice="See by log and checkpoints whether it still trains. If it does, the way of its telemetry is broken; if "
         "it does not, process 0 hangs or is dead and the tasks do not show it yet.",
         since_step=memory.step,
@@ -86,7 +91,7 @@ GONE = Check(
     id=GONE_ID,
     title="The trainer's telemetry is gone while its tasks run",
     severity=Severity.WARNING,
-    needs=(Source.JOBS, Source.TELEMETRY),
+    needs=(Source.JOBS, Source.TELEMETRY, Source.HANG),
     source="the hero run's alert telemetry_gone (marin docs/ops/hero-run-health-alerts.md)",
     thresholds=GoneThresholds(),
     memory=Heard(),

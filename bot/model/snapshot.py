@@ -6,6 +6,7 @@ from typing import Any
 from pydantic import AwareDatetime, Field
 
 from bot.model.code import CodeState
+from bot.model.hang import HangEvidence
 from bot.model.job import Job
 from bot.model.launched import LaunchedConfig
 from bot.model.pods import Pod
@@ -37,10 +38,15 @@ class Source(StrEnum):
     """What lies at the export root; read where the contract names one and the job has succeeded."""
     NEIGHBOURS = "neighbours"
     """The orchestrator's word on other live jobs of the run: older launches, relaunches under another name."""
+    HANG = "hang"
+    """What is on record of tasks that stand still; read once a check that needs it has failed."""
 
 
 OPTIONAL = frozenset(
-    {Source.TRACKER, Source.TELEMETRY, Source.CODE, Source.CONFIG, Source.PODS, Source.NEIGHBOURS, Source.EXPORT}
+    {
+        *(Source.TRACKER, Source.TELEMETRY, Source.CODE, Source.CONFIG, Source.PODS, Source.NEIGHBOURS),
+        *(Source.EXPORT, Source.HANG),
+    }
 )
 """Sources that many runs do not have: when they are not configured, nothing is missing."""
 
@@ -128,6 +134,8 @@ class Snapshot(Value):
     """Bytes at the export root, 0 when nothing is there; NOT_YET as long as the job has not succeeded."""
     neighbours: Reading[tuple[Job, ...]] = Field(default_factory=_not_configured)
     """Other live jobs of the run, neither the current one nor below it; their tasks are not read."""
+    hang: Reading[HangEvidence] = Field(default_factory=_not_configured)
+    """NOT_YET as long as nothing stands still."""
 
     def gaps(self) -> tuple[tuple[Source, Unknown], ...]:
         """Return what could not be read; no gap is what is not there yet, or an optional source nobody configured."""
@@ -154,6 +162,7 @@ class Snapshot(Value):
             Source.PODS: self.pods,
             Source.NEIGHBOURS: self.neighbours,
             Source.EXPORT: self.export,
+            Source.HANG: self.hang,
         }[source]  # type: ignore[return-value]  # Known is invariant for mypy, and nobody writes through this one
 
     @property

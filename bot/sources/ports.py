@@ -5,6 +5,7 @@ from typing import Protocol
 
 from bot.model.code import CodeState
 from bot.model.contract import Contract
+from bot.model.hang import HangEvidence
 from bot.model.job import Job
 from bot.model.launched import LaunchedConfig
 from bot.model.pods import Pod
@@ -128,6 +129,14 @@ class PodSource(Protocol):
 
         The job is told by its id and not by what the orchestrator knows of it: pods may outlive their job.
         """
+        ...
+
+
+class HangSource(Protocol):
+    """What is on record of a run that stands still. Nothing is asked of the tasks themselves."""
+
+    async def hang(self, contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Reading[HangEvidence]:
+        """Gather it for the tasks that ``jobs`` shows alive; each part that cannot be read is Unknown by itself."""
         ...
 
 

@@ -25,6 +25,7 @@ from bot.sources.ports import (
     CodeSource,
     ConfigSource,
     ExportSource,
+    HangSource,
     MetricsSource,
     Orchestrator,
     PodSource,
@@ -52,6 +53,7 @@ class SnapshotReader:
         config: ConfigSource | None = None,
         pods: PodSource | None = None,
         exports: ExportSource | None = None,
+        hang: HangSource | None = None,
     ) -> None:
         """Take the sources.
 
@@ -68,7 +70,9 @@ class SnapshotReader:
             config: launched configurations.
             pods: None when no Kubernetes is configured.
             exports: None when nobody looks at export roots.
+            hang: None when nothing keeps what tells one hang from another.
         """
+        self._hang = hang
         self._exports = exports
         self._tracker = tracker
         self._telemetry = telemetry
@@ -128,7 +132,22 @@ class SnapshotReader:
             pods=pods.result(),
             neighbours=neighbours.result(),
             export=export.result(),
+            hang=self._not_hung(contract),
         )
+
+    async def with_hang(self, contract: Contract, seen: Snapshot) -> Snapshot:
+        """Return the same look, and what is on record of its tasks: for a run that was found to stand still."""
+        if self._hang is None or contract.orchestrator.kind != "iris":
+            return seen
+        return seen.model_copy(
+            update={"hang": await self._guard(contract, Source.HANG, self._hang.hang(contract, seen.jobs))}
+        )
+
+    def _not_hung(self, contract: Contract) -> Unknown:
+        if self._hang is None or contract.orchestrator.kind != "iris":
+            return self._absent("no Finelog is configured for this run")
+        detail = "nothing stands still, so it is not asked"
+        return Unknown(reason=Gap.NOT_YET, detail=detail, at=self._clock.now())
 
     async def _read_tracker(self, contract: Contract) -> Reading[TrackerState]:
         if self._tracker is None or not is_tracked(contract):

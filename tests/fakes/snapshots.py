@@ -309,7 +309,7 @@ def blind(at: datetime = AT, reason: Gap = Gap.TIMEOUT) -> Snapshot:
     """Return a snapshot of nothing but Unknowns."""
     dark = unknown(reason, at=at)
     seen = snapshot(at, jobs=dark, log=dark, metrics=dark, checkpoints=dark)
-    others = ("tracker", "telemetry", "code", "config", "pods", "export", "neighbours")
+    others = ("tracker", "telemetry", "code", "config", "pods", "export", "neighbours", "hang")
     return seen.model_copy(update=dict.fromkeys(others, dark))
 
 

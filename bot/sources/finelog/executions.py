@@ -4,6 +4,9 @@ Names repeat: a job that is submitted again replaces its namesake, a retry goes 
 attempt does not, so it tells whose rows are whose.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from bot.model.job import Attempt, Job, Task
 from bot.model.reading import Known, Reading, Unknown
 from bot.model.value import Value
@@ -72,6 +75,19 @@ def executions_of(jobs: Reading[tuple[Job, ...]]) -> Executions:
         attempts=tuple(several),
         is_exact=is_exact and bool(every),
     )
+
+
+def is_newest(raw: Mapping[str, Any], column: str, tasks: Mapping[str, Task]) -> bool:
+    """Whether a row that Iris itself wrote is of a task's newest attempt; such rows number the attempts, without uids.
+
+    Args:
+        raw: with ``attempt_id``.
+        column: that names the task.
+        tasks: by id.
+    """
+    task = tasks.get(str(raw.get(column)))
+    current = task.current_attempt if task else None
+    return current is not None and raw.get("attempt_id") == current.attempt
 
 
 def _uid(task: Task, attempt: Attempt) -> str:

@@ -1,11 +1,14 @@
 """A snapshot's readings are made of one another: what the orchestrator says tells whose figures are the run's."""
 
+import asyncio
 from datetime import datetime, timedelta
+from typing import Any
 
 from bot.model.contract import Contract
+from bot.model.hang import HangEvidence
 from bot.model.job import Job, JobState
 from bot.model.reading import Gap, Known, Reading, Unknown
-from bot.model.snapshot import Checkpoint, LogTail, Metrics
+from bot.model.snapshot import Checkpoint, LogTail, Metrics, Source
 from bot.model.value import JobId
 from bot.sources.snapshots import SnapshotReader
 from tests.fakes.clock import FakeClock
@@ -130,3 +133,63 @@ async def test_neighbours_that_cannot_be_read_leave_the_jobs_known() -> None:
     assert isinstance(broken.neighbours, Unknown)
     assert broken.neighbours.reason is Gap.BROKEN
     assert broken.jobs == services.jobs_said
+
+
+class Records:
+    """What is on record of a hang, or a service that does not answer."""
+
+    def __init__(self) -> None:
+        self.heard: list[Reading[tuple[Job, ...]]] = []
+        self.is_silent = False
+
+    async def hang(self, _contract: Contract, jobs: Reading[tuple[Job, ...]]) -> Reading[HangEvidence]:
+        self.heard.append(jobs)
+        if self.is_silent:
+            await asyncio.Event().wait()
+        dark = unknown(at=AT)
+        return Known(value=HangEvidence(window_began_at=AT, use=dark, stacks=dark, ranks=dark), at=AT)
+
+
+def reading_hangs(records: Records | None, **fields: Any) -> SnapshotReader:
+    services = Services()
+    given: dict[str, Any] = {"deadline": timedelta(seconds=30), "hang": records} | fields
+    return SnapshotReader(
+        orchestrators={"iris": services}, metrics=services, checkpoints=services, clock=FakeClock(AT), **given
+    )
+
+
+async def test_what_is_on_record_of_a_hang_is_read_when_it_is_asked_for_and_not_at_every_look() -> None:
+    records = Records()
+    reader = reading_hangs(records)
+
+    seen = await reader.read(contract(), None, "here")
+    assert records.heard == []
+    hung = await reader.with_hang(contract(), seen)
+
+    assert isinstance(seen.hang, Unknown)
+    assert seen.hang.reason is Gap.NOT_YET
+    assert Source.HANG not in dict(seen.gaps())
+    assert isinstance(hung.hang, Known)
+    assert records.heard == [seen.jobs]
+    assert hung.model_copy(update={"hang": seen.hang}) == seen
+
+
+async def test_where_nothing_keeps_it_the_look_stays_as_it_is() -> None:
+    reader = reading_hangs(None)
+    seen = await reader.read(contract(), None, "here")
+
+    assert await reader.with_hang(contract(), seen) is seen
+    assert isinstance(seen.hang, Unknown)
+    assert seen.hang.reason is Gap.NOT_CONFIGURED
+
+
+async def test_a_record_that_does_not_answer_delays_a_look_by_its_deadline_and_is_unknown() -> None:
+    records = Records()
+    records.is_silent = True
+    reader = reading_hangs(records, deadline=timedelta(milliseconds=20))
+    seen = await reader.read(contract(), None, "here")
+
+    hung = await reader.with_hang(contract(), seen)
+
+    assert isinstance(hung.hang, Unknown)
+    assert hung.hang.reason is Gap.TIMEOUT
