@@ -72,6 +72,7 @@ class WandbForker:
     async def find(self, fork: PlannedFork) -> Reading[TrackerState | None]:
         """Ask for the child's run; Known(None) only when W&B has none and no earlier try can still make one."""
         at = self._clock.now()
+        fork = self._placed(fork)
         # Before the question: a try that ends while it is asked must not be taken for one that left nothing.
         if self._locks.is_held(_lock_name(fork)):
             detail = f"an earlier try to fork {fork.child_id} is still under way on this machine"
@@ -86,6 +87,9 @@ class WandbForker:
 
     async def create(self, fork: PlannedFork) -> StepOutcome:
         """Look that there is no such run and that its parent is there, fork once, and look again."""
+        fork = self._placed(fork)
+        if not fork.project:
+            return Refused(detail="no project is named; give [tracker] project in the contract; nothing was forked")
         with ExitStack() as held:
             try:
                 lock = held.enter_context(self._locks.hold(_lock_name(fork)))
@@ -94,6 +98,11 @@ class WandbForker:
             except OSError as error:
                 return Refused(detail=f"the lock of the fork cannot be made ({error}); nothing was forked")
             return await self._before(fork) or await self._create(fork, lock)
+
+    def _placed(self, fork: PlannedFork) -> PlannedFork:
+        """Return the fork with the settings' entity and project where the plan names none."""
+        place = {"entity": fork.entity or self._settings.entity, "project": fork.project or self._settings.project}
+        return fork.model_copy(update={name: value or "" for name, value in place.items()})
 
     async def _before(self, fork: PlannedFork) -> StepOutcome | None:
         """Return how it ends without anything being sent; None when it may be sent."""
@@ -176,6 +185,8 @@ class WandbForker:
         """
 
         def ask() -> SeenRun:
+            if not fork.project:
+                raise RefusedError(SERVICE, "no project is named; give [tracker] project in the contract")
             return parse_run(self._client.run(fork.entity or None, fork.project, run_id), MetricsContract())
 
         return await self._threads.call(ask, deadline=self._settings.deadline)

@@ -1,8 +1,8 @@
 """Forks one run of W&B, and ends: a program of its own, so that the SDK and its helper process can be cut off.
 
 Run by path as ``python -P wandb_fork_program.py ORDER`` with the key in ``WANDB_API_KEY``; it imports nothing of
-Hero's. ORDER is JSON: entity, project, parent, child, step, config, seconds. It begins the child's run and finishes it
-at once, without a row: the trainer goes on with it later. On success it prints one line of JSON and exits 0.
+Hero's. ORDER is JSON: entity, project, parent, child, step, config, seconds, patience. It begins the child's run and
+finishes it at once, without a row: the trainer goes on with it later. On success it prints a line of JSON and exits 0.
 """
 
 import importlib
@@ -17,7 +17,7 @@ def main(order: dict[str, Any]) -> None:
     signal.alarm(order["seconds"])
     wandb = importlib.import_module("wandb")
     run = wandb.init(
-        entity=order["entity"],
+        entity=order["entity"] or None,
         project=order["project"],
         id=order["child"],
         name=order["child"],
@@ -25,7 +25,7 @@ def main(order: dict[str, Any]) -> None:
         config=order["config"],
         mode="online",
         settings=wandb.Settings(
-            init_timeout=order["seconds"],
+            init_timeout=order["patience"],
             console="off",
             # What belongs to the trainer's machine is told by the trainer, and what belongs to Hero's by nobody.
             disable_code=True,

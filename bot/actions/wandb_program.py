@@ -8,6 +8,7 @@ here it is ended for certain.
 import asyncio
 import contextlib
 import json
+import math
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -23,6 +24,8 @@ from bot.sources.iris.program import Finished, child_environment, run_program
 
 _GRACE = timedelta(seconds=5)
 """Within it the program's own alarm is later than Hero's deadline, which says more."""
+_START = timedelta(seconds=15)
+"""To begin and to end may take so long on a machine that is busy."""
 _OUTPUT_BYTES = 2**16
 _SAID_CHARS = 400
 _REPEAT_NEVER_S = "86400"
@@ -50,15 +53,20 @@ class WandbProgram:
 
         Args:
             program: by its path.
-            order: as JSON; ``seconds`` is added, after which the program has to end by itself.
+            order: as JSON. Added are ``seconds``, after which the program has to end by itself, and ``patience``, after
+                which the SDK should give up: it says what it waited for, and one that is killed does not.
             repeats: whether the helper may send again what failed; without it nothing is ever sent twice.
             pass_fds: open files that the program inherits.
 
         Raises:
             OSError: it could not be started, or there is no place for its files.
         """
-        seconds = int((self.deadline + _GRACE).total_seconds())
-        argv = (sys.executable, "-P", str(program), json.dumps({**order, "seconds": seconds}))
+        patience = self.deadline - _START if self.deadline > _START else self.deadline
+        limits = {
+            "seconds": int((self.deadline + _GRACE).total_seconds()),
+            "patience": math.ceil(patience.total_seconds()),
+        }
+        argv = (sys.executable, "-P", str(program), json.dumps({**order, **limits}))
         # A short name: a path of a Unix socket is made of it.
         with tempfile.TemporaryDirectory(prefix="hero-wb-", ignore_cleanup_errors=True) as home:
             try:

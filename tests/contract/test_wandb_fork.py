@@ -180,7 +180,7 @@ async def test_an_answer_that_is_lost_is_repeated_by_the_helper_and_makes_one_ru
 async def test_a_fork_that_never_answers_is_cut_off_with_its_helper_and_found_afterwards(
     wb: FakeWandb, tmp_path: Path
 ) -> None:
-    forker = forker_of(wb, tmp_path, seconds=5)
+    forker = forker_of(wb, tmp_path, seconds=10)
     locks = SubmissionLocks(tmp_path)
     wb.lose("UpsertBucket", is_silent=True)
     task = asyncio.create_task(forker.create(FORK))
@@ -197,7 +197,7 @@ async def test_a_fork_that_never_answers_is_cut_off_with_its_helper_and_found_af
 
     assert isinstance(outcome, Uncertain)
     assert not outcome.is_over
-    assert "did not end in 5 s" in outcome.detail
+    assert "did not end in 10 s" in outcome.detail
     assert not any(_lives(each) for each in family)
     assert not locks.is_held(RunId("fork-new"))
     state = await found(forker)
@@ -232,6 +232,28 @@ async def test_a_server_that_takes_nothing_leaves_it_uncertain_and_nothing_behin
     assert outcome.is_over, "the SDK gave up by itself"
     assert "Forbidden" in outcome.detail
     assert await found(forker) is None
+
+
+async def test_an_id_that_was_deleted_once_is_told_of_before_the_deadline(wb: FakeWandb, tmp_path: Path) -> None:
+    forker = forker_of(wb, tmp_path, seconds=18)
+    wb.keep_failing(409, "UpsertBucket")  # the service's answer to such an id, for ever
+
+    outcome = await forker.create(FORK)
+
+    assert isinstance(outcome, Uncertain)
+    assert outcome.is_over
+    assert "409" in outcome.detail
+
+
+async def test_a_plan_without_a_project_is_of_the_settings_and_without_any_refused(
+    wb: FakeWandb, tmp_path: Path
+) -> None:
+    bare = FORK.model_copy(update={"entity": "", "project": ""})
+
+    assert isinstance(await forker_of(wb, tmp_path).create(bare), Refused)
+    assert isinstance(await forker_of(wb, tmp_path).find(bare), Unknown)
+    assert isinstance(await forker_of(wb, tmp_path, entity="acme", project="hero").create(bare), Done)
+    assert wb.begun == ["new"]
 
 
 async def test_a_parent_that_is_missing_or_shorter_is_refused_before_anything_is_sent(
