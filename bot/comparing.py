@@ -9,16 +9,17 @@ from datetime import datetime
 
 import numpy as np
 
-from bot.model.conduct import Trial
+from bot.model.conduct import Stage, Trial
 from bot.model.contract import Contract
 from bot.model.gate import Gate, parse_gate
 from bot.model.incident import Incident
 from bot.model.job import Job
-from bot.model.reading import Known, Reading, Unknown
+from bot.model.reading import Reading, Unknown
 from bot.model.series import Figure, History, RunRows
-from bot.model.trial import Comparison, Happened, Window
+from bot.model.trial import Comparison, Window
 from bot.model.trialplan import TrialPlan
 from bot.sources.finelog.executions import executions_of
+from bot.sources.finelog.tables import EXECUTION_PREFIX
 from bot.sources.metric_rows import FIGURES
 from bot.sources.ports import RowsSource
 from checks.trial.compare import compare
@@ -75,13 +76,11 @@ class Comparer:
 
     async def control(self, contract: Contract, plan: TrialPlan, jobs: Reading[tuple[Job, ...]]) -> ControlSays | None:
         """Judge whether the old run has logged the whole window; None when its rows could not be read."""
-        window = window_of(plan)
         rows = await self.rows_of(contract, plan, wider=0)
         if isinstance(rows, Unknown):
             return None
         current = executions_of(jobs)
         known = current.all if current.is_exact else None
-        del window
         return await asyncio.to_thread(judge_control, rows.value, plan, executions=known)
 
     async def rows_of(self, contract: Contract, plan: TrialPlan, *, wider: int | None = None) -> Reading[RunRows]:
@@ -118,10 +117,7 @@ class Comparer:
         if isinstance(new, Unknown):
             return f"the child's rows cannot be read: {new.detail}"
         mine = of_jobs(new.value, jobs)
-        happened = None
-        if trial.plan.quiet:
-            since = trial.steps[-1].at if not trial.steps else _launched_at(trial)
-            happened = count_happened(jobs, incidents, since) if incidents is not None else Happened()
+        happened = count_happened(jobs, incidents, _launched_at(trial)) if trial.plan.quiet else None
         found = await asyncio.to_thread(
             compare,
             old.value.history,
@@ -142,19 +138,36 @@ class Comparer:
         rows = await self._rows.rows(contract, first_step=from_step, last_step=from_step + steps, figures=("loss",))
         if isinstance(rows, Unknown):
             return f"the old run's rows cannot be read: {rows.detail}"
-        current = executions_of(jobs)
-        if not current.is_exact:
+        after = own_executions(rows.value, jobs)
+        if after is None:
             return "which rows are the rolled-back launch's is not known: the orchestrator does not say"
-        after = [number for number, uid in enumerate(rows.value.executions) if uid in current.all]
-        before = [number for number in range(len(rows.value.executions)) if number not in after]
-        says = await asyncio.to_thread(
-            judge_trajectory, rows.value, before=frozenset(before), after=frozenset(after), from_step=from_step
-        )
-        return says, _newest(rows.value.history, frozenset(after))
+        before = frozenset(range(len(rows.value.executions))) - after
+        says = await asyncio.to_thread(judge_trajectory, rows.value, before=before, after=after, from_step=from_step)
+        return says, _newest(rows.value.history, after)
 
 
 def _launched_at(trial: Trial) -> datetime:
-    return trial.steps[-1].at
+    """Return since when the child may live: its launch follows the stop of the old run."""
+    return trial.reached_at(Stage.OLD_STOPPED) or trial.reached_at(Stage.LAUNCHED) or trial.agreed_at
+
+
+def own_executions(rows: RunRows, jobs: Reading[tuple[Job, ...]]) -> frozenset[int] | None:
+    """Return which executions are the job's own; None where the orchestrator does not tell all of them.
+
+    Rows in Finelog say who logged them. A metrics file names nobody: what began there since the job was submitted is
+    the job's, both times being of one machine; without a time nobody can say, and it is not.
+    """
+    known = executions_of(jobs)
+    if isinstance(jobs, Unknown) or not known.is_exact:
+        return None
+    submitted_at = min(job.submitted_at for job in jobs.value)
+    began_at = rows.began_at or (None,) * len(rows.executions)
+    return frozenset(
+        number
+        for number, (uid, began) in enumerate(zip(rows.executions, began_at, strict=True))
+        if uid in known.all
+        or (uid and not uid.startswith(EXECUTION_PREFIX) and began is not None and began >= submitted_at)
+    )
 
 
 def of_jobs(rows: RunRows, jobs: Reading[tuple[Job, ...]]) -> RunRows:
@@ -162,10 +175,10 @@ def of_jobs(rows: RunRows, jobs: Reading[tuple[Job, ...]]) -> RunRows:
 
     Rows of another job under the same run id prove nothing about this one (field report R37).
     """
-    known = executions_of(jobs)
-    if not isinstance(jobs, Known) or not known.is_exact:
+    own = own_executions(rows, jobs)
+    if own is None:
         return rows
-    mine = np.array([number for number, uid in enumerate(rows.executions) if uid in known.all], dtype=np.int64)
+    mine = np.array(sorted(own), dtype=np.int64)
     figures = {}
     newest: list[int] = []
     for name, figure in rows.history.figures.items():
