@@ -11,7 +11,7 @@ import numpy as np
 
 from bot.errors import ConfigurationError
 from bot.model.gate import Direction, Reduce
-from bot.model.series import NOTHING, Floats, History, Ints
+from bot.model.series import NOTHING, Figure, Floats, History, Ints
 from bot.model.trial import Comparison, Judged, Outcome, Window
 from bot.render.trial import OUTCOME_SIGNS, compared_execution
 from bot.replay.panels import shown_figures
@@ -23,6 +23,7 @@ _CONTROL, _CHILD, _DELTA, _FAINT = "#78909c", "#1565c0", "#455a64", "#b0bec5"
 _WINDOW, _ALLOWED = "#ffecb3", "#a5d6a7"
 _OF_OUTCOME = {Outcome.PASS: "#2e7d32", Outcome.FAIL: "#c62828", Outcome.CANNOT_TELL: "#b26a00"}
 _LARGE = 10_000
+_LARGEST, _SMALLEST = 1e100, 1e-100
 _WIDTH_IN, _DPI = 7.2, 150
 _STYLE = {
     "font.size": 9,
@@ -86,14 +87,14 @@ def _draw(
 ) -> None:
     import matplotlib as mpl  # noqa: PLC0415 - it takes a second to import
     from matplotlib.backends.backend_agg import FigureCanvasAgg  # noqa: PLC0415 - as above
-    from matplotlib.figure import Figure  # noqa: PLC0415 - as above
+    from matplotlib.figure import Figure as Canvas  # noqa: PLC0415 - as above
 
     words = shown_figures(control, child, (each.gate.metric for each in gates), MOST_PANELS)
     words = words or tuple(sorted(control.figures.keys() | child.figures.keys()))[:MOST_PANELS]
     views = tuple(_view(word, (control, child), window, gates) for word in words)
     # Its settings are the process's; a second picture drawn at the same time takes the same ones.
     with mpl.rc_context(_STYLE):  # type: ignore[arg-type] # matplotlib's own stubs name every key
-        figure = Figure(layout="constrained")
+        figure = Canvas(layout="constrained")
         FigureCanvasAgg(figure)
         figure.suptitle(title, parse_math=False, fontsize=11, fontweight="bold")
         _fill(figure, views, window)
@@ -128,6 +129,7 @@ def _view(word: str, histories: tuple[History, History], window: Window, gates: 
     around = Window(first_step=first, steps=window.last_step + window.steps - first + 1)
     executions = [_newest(each, window, around) for each in histories]
     figures = [each.figures.get(word, NOTHING) for each in histories]
+    figures = [_drawable(each) for each in figures]
     old, new = (take_side(figure, which, around) for figure, which in zip(figures, executions, strict=True))
     others = []
     for figure, which in zip(figures, executions, strict=True):
@@ -152,6 +154,15 @@ def _view(word: str, histories: tuple[History, History], window: Window, gates: 
         in_window=(pairs.steps[inside], deltas[inside]),
         scale=scale,
     )
+
+
+def _drawable(figure: Figure) -> Figure:
+    """Return a figure whose values an axis can hold: what is beyond all sense is marked as infinite is."""
+    size = np.abs(figure.values)
+    if not (size > _LARGEST).any() and not ((size > 0) & (size < _SMALLEST)).any():
+        return figure
+    values = np.where(size > _LARGEST, np.inf, np.where(size < _SMALLEST, 0.0, figure.values))
+    return Figure(figure.steps, figure.executions, values)
 
 
 def _newest(history: History, window: Window, around: Window) -> int:
