@@ -14,10 +14,11 @@ from bot.actions.rollback import RollbackPlanner, RollbackSteps
 from bot.actions.steps import Steps
 from bot.actions.wandb_fork import DEADLINE as FORK_DEADLINE
 from bot.actions.wandb_fork import WandbForker
+from bot.actions.wandb_report import WandbReporter
 from bot.building_looks import Looks, beside_database, recorded_in
 from bot.clock import Clock
 from bot.comparing import Comparer
-from bot.conducting import Conductor, HandOn
+from bot.conducting import Conductor, HandOn, TrackerReports
 from bot.contracts import Contracts
 from bot.errands import Preparer
 from bot.model.errand import ErrandKind
@@ -171,7 +172,7 @@ def build_trial(
         launchers=looks.launchers,
         comparer=Comparer(_rows(settings, clock, stack)),
         reports=_reports(settings, clock, redactor),
-        tracker_reports=None,
+        tracker_reports=_tracker_reports(settings, clock, redactor),
         contracts=contracts,
         store=store,
         clock=clock,
@@ -195,6 +196,12 @@ def _forker(settings: Settings, clock: Clock, redactor: Redactor) -> WandbForker
 def _rows(settings: Settings, clock: Clock, stack: AsyncExitStack) -> ChosenRows:
     source = _finelog(settings, clock, stack)
     return ChosenRows(FileRows(clock), clock, finelog=FinelogRows(source) if source else None)
+
+
+def _tracker_reports(settings: Settings, clock: Clock, redactor: Redactor) -> TrackerReports | None:
+    if settings.wandb.api_key is None or not settings.wandb.reports:
+        return None
+    return WandbReporter(settings.wandb, clock, locks=beside_database(settings, "locks"), redactor=redactor)
 
 
 def _reports(settings: Settings, clock: Clock, redactor: Redactor) -> TrialReports:

@@ -16,7 +16,7 @@ from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.rehearsal import GuardSays, Rehearsal
 from bot.model.snapshot import Checkpoint, Snapshot, newest_complete
 from bot.model.trial import Outcome
-from bot.model.trialplan import CutOverPlan, RollbackPlan, TrialPlan
+from bot.model.trialplan import CutOverPlan, PlannedFork, RollbackPlan, TrialPlan
 from bot.redaction import Redactor
 from checks.kin import is_below, own_jobs, rivals
 
@@ -57,7 +57,7 @@ def plan_cutover(  # noqa: PLR0911 - one return a case
     plan = CutOverPlan(
         run_id=trial.plan.run_id,
         trial=trial.plan.digest,
-        fork=trial.plan.fork,
+        fork=_with_lineage(trial, launch),
         handoff=trial.plan.handoff,
         stop=stop,
         launch=launch,
@@ -66,6 +66,15 @@ def plan_cutover(  # noqa: PLR0911 - one return a case
         review=f"{review.by}, {review.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
     )
     return CutOverPlan.model_validate(redactor.value(plan.model_dump(mode="json")))
+
+
+def _with_lineage(trial: Trial, launch: RelaunchPlan) -> PlannedFork | None:
+    """Return the agreed fork with what launchers hold a child against: where it starts, and from which commit."""
+    fork = trial.plan.fork
+    if fork is None:
+        return None
+    lineage = {"hero_handoff_checkpoint": trial.plan.handoff.path, "hero_launch_commit": launch.source_sha or ""}
+    return fork.model_copy(update={"lineage": {key: value for key, value in lineage.items() if value}})
 
 
 def _barred_by_guards(says: tuple[GuardSays, ...]) -> NoPlan | None:

@@ -126,8 +126,8 @@ class MainReader:
 def files_of_record(contract: Contract, contract_file: Path, top: Path, prefix: str) -> tuple[str, ...]:
     """Return the files of the launch record below the checkout, relative to its top level. Blocking.
 
-    They are the contract's own file, and the first word of its command that reads like a path and names a file there,
-    such as ``trigger_hero.sh``.
+    They are the contract's own file, the first word of its command that reads like a path and names a file there, such
+    as ``trigger_hero.sh``, and the configuration that the command launches with.
 
     Args:
         contract: the child's.
@@ -137,7 +137,8 @@ def files_of_record(contract: Contract, contract_file: Path, top: Path, prefix: 
     """
     real_top = Path(os.path.realpath(top))
     scripts = (_below(real_top / prefix / word, real_top) for word in contract.command if _reads_like_a_path(word))
-    found = (_below(contract_file, real_top), next((each for each in scripts if each), None))
+    values = _below(real_top / prefix / contract.config.launch, real_top) if contract.config.launch else None
+    found = (_below(contract_file, real_top), next((each for each in scripts if each), None), values)
     return tuple(dict.fromkeys(each for each in found if each))
 
 
