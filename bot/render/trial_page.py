@@ -211,7 +211,7 @@ def _gate_row(judged: Judged) -> _GateRow:
     is_known = judged.low is not None or judged.high is not None
     facts = [("mean of the pairs", say_number(judged.mean_delta))] if judged.mean_delta is not None else []
     if judged.max_delta is not None:
-        facts.append(("largest", f"{judged.max_delta:+.4g} at step {judged.max_step}"))
+        facts.append(("largest", f"{judged.max_delta:+,.5g} at step {judged.max_step}"))
     if judged.failed_first_at is not None and str(judged.failed_first_at) not in " ".join(judged.reasons):
         facts.append(("failed first at step", str(judged.failed_first_at)))
     return _GateRow(
