@@ -110,6 +110,14 @@ def _finelog(settings: Settings, clock: Clock, stack: AsyncExitStack) -> Finelog
     return source
 
 
+def build_planner(
+    settings: Settings, clock: Clock, *, looks: Looks, contracts: Contracts, redactor: Redactor
+) -> TrialPlanner:
+    """Build what makes the plan of a trial."""
+    has_key = settings.wandb.api_key is not None
+    return TrialPlanner(looks.reader, contracts, redactor, WandbBoundary(settings.wandb, clock) if has_key else None)
+
+
 @dataclass(frozen=True)
 class TrialParts:
     """What conducts trials."""
@@ -151,7 +159,7 @@ def build_trial(
     both = BothRuns(reader=looks.reader, store=store, contracts=contracts, launchers=looks.launchers, clock=clock)
     rollbacks = RollbackPlanner(runs=both, checklist=looks.checklist, redactor=redactor)
     agreeing = AgreeSteps(runs=both, clock=clock, redactor=redactor)
-    planner = TrialPlanner(looks.reader, contracts, redactor)
+    planner = build_planner(settings, clock, looks=looks, contracts=contracts, redactor=redactor)
     steps: dict[str, StepTaker] = {
         "trial": agreeing,
         "go": agreeing,

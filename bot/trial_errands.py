@@ -1,28 +1,56 @@
 """Looks into what people ask of a trial by command: its plan, for the DRI, and a dry rehearsal, for anybody."""
 
+from typing import Protocol
+
 from bot.actions.ports import Rehearses
-from bot.actions.trial_agreement import plan_trial
+from bot.actions.trial_agreement import handoff_of, plan_trial
 from bot.contracts import BadContract, Contracts
 from bot.model.contract import Contract
 from bot.model.errand import Answer, CannotYet, Errand, Found, Planned
 from bot.model.planned import NoPlan
+from bot.model.reading import Known, Reading, Unknown
 from bot.model.record import Record
-from bot.model.rehearsal import GuardSays
+from bot.model.rehearsal import Boundary, GuardSays
+from bot.model.snapshot import Snapshot
 from bot.model.trial import Outcome
 from bot.model.trialplan import TrialPlan
 from bot.redaction import Redactor
+from bot.sources.chosen import is_tracked
 from bot.sources.snapshots import SnapshotReader
 from checks.trial.guards.guard import Group
 from checks.trial.guards.judging import judge_guards
 
 
+class FindsBoundary(Protocol):
+    """The tracker's history of a run."""
+
+    async def find_boundary(self, contract: Contract, global_step: int) -> Reading[Boundary | None]:
+        """Return the row of the trainer's step; Known(None) when there is none."""
+        ...
+
+
 class TrialPlanner:
     """Makes the plan of a trial from the contracts of both runs and from what lies there."""
 
-    def __init__(self, reader: SnapshotReader, contracts: Contracts, redactor: Redactor) -> None:
+    def __init__(
+        self,
+        reader: SnapshotReader,
+        contracts: Contracts,
+        redactor: Redactor,
+        boundaries: FindsBoundary | None = None,
+    ) -> None:
+        """Take the parts.
+
+        Args:
+            reader: reads the old run.
+            contracts: of both runs.
+            redactor: a plan is made as it may be stored and shown.
+            boundaries: finds the row at which the tracker's history would be forked; None without a tracker.
+        """
         self._reader = reader
         self._contracts = contracts
         self._redactor = redactor
+        self._boundaries = boundaries
 
     async def plan(self, contract: Contract, record: Record | None) -> TrialPlan | NoPlan:
         """Return the plan that the DRI would be asked to agree to; why there is none, where there is none."""
@@ -34,7 +62,24 @@ class TrialPlanner:
         instance = record.instance if record else None
         cursor, past = (record.run.metrics_cursor, record.jobs) if record else ("", ())
         seen = await self._reader.read(contract, instance, cursor, past)
-        return plan_trial(contract, child, seen, self._redactor)
+        plan = plan_trial(contract, child, seen, self._redactor)
+        if isinstance(plan, TrialPlan) or not is_tracked(contract) or contract.trial.fork_step is not None:
+            return plan
+        return await self._with_row(contract, seen, plan)
+
+    async def _with_row(self, contract: Contract, seen: Snapshot, plan: NoPlan) -> NoPlan:
+        """Say which row of the tracker's history it is, where the contract does not: nobody should have to look."""
+        handoff = handoff_of(contract, seen)
+        if isinstance(handoff, NoPlan) or self._boundaries is None:
+            return plan
+        found = await self._boundaries.find_boundary(contract, handoff.step - 1)
+        match found:
+            case Known(value=Boundary(fork_step=row)):
+                return plan.model_copy(update={"fix": f"{plan.fix}; the tracker has it at _step {row}"})
+            case Unknown(detail=detail):
+                return plan.model_copy(update={"fix": f"{plan.fix} (it could not be looked up: {detail})"})
+            case _:
+                return plan.model_copy(update={"fix": f"{plan.fix}; no such row was found"})
 
 
 class TrialPreparer:

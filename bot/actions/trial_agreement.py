@@ -29,7 +29,7 @@ def plan_trial(contract: Contract, child: Contract | None, seen: Snapshot, redac
         return _no(f"the child has no contract that can be used: {name}", f"write {name}; `hero plan {name}` checks it")
     if not asked.gates:
         return _no(f"[trial] gates is empty in {file}", 'say what must hold, e.g. ["loss mean <= +0.002"]')
-    handoff = _handoff(contract, seen)
+    handoff = handoff_of(contract, seen)
     if isinstance(handoff, NoPlan):
         return handoff
     fork = _fork(contract, child, handoff.step)
@@ -59,7 +59,7 @@ def _no(reason: str, fix: str, *, is_unknown: bool = False) -> NoPlan:
     return NoPlan(reason=reason, fix=fix, is_unknown=is_unknown)
 
 
-def _handoff(contract: Contract, seen: Snapshot) -> Checkpoint | NoPlan:
+def handoff_of(contract: Contract, seen: Snapshot) -> Checkpoint | NoPlan:
     """Return the checkpoint that is stated; else the newest complete one, an hourly one only when that is agreed."""
     if isinstance(seen.checkpoints, Unknown):
         why = f"the checkpoints cannot be read: {seen.checkpoints.detail}"

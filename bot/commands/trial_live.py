@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bot.building_looks import build_looks
-from bot.building_trial import build_rehearser
+from bot.building_trial import build_planner, build_rehearser
 from bot.clock import SystemClock
 from bot.commands.configuration import load
 from bot.commands.exits import Exit
@@ -166,7 +166,7 @@ async def _with_sight[T](config: Path | None, run: str, look: Callable[[_Sight],
             settings, clock, stack, looks=looks, contracts=contracts, store=store, redactor=redactor
         )
         record = await store.record(contract.run_id) or Record(run=Run(run_id=contract.run_id))
-        planner = TrialPlanner(looks.reader, contracts, redactor)
+        planner = build_planner(settings, clock, looks=looks, contracts=contracts, redactor=redactor)
         return await look(_Sight(contract, record, planner, rehearser))
 
 
