@@ -13,6 +13,8 @@ from handlers.trial.scene import Scene, not_passing
 
 def record(scene: Scene) -> Decision:
     """Go on once the launch record is on main ("Land the launch record")."""
+    if not scene.look.guards:
+        return _unseen(scene)
     if left := not_passing(scene.look.guards):
         return _say_left(scene, "record", "its launch record is not complete", left)
     pins = tuple(f"pins the old run: {each.where}: {each.what}" for each in scene.look.pins)
@@ -26,6 +28,8 @@ def record(scene: Scene) -> Decision:
 
 def rehearse(scene: Scene) -> Decision:
     """Go on once every guard passes, the independent review among them ("Rehearse preflight and rollback")."""
+    if not scene.look.guards:
+        return _unseen(scene)
     if left := not_passing(scene.look.guards):
         return _say_left(scene, "rehearse", "the rehearsal does not pass", left)
     last = scene.trial.plan.handoff.step + scene.trial.plan.window_steps - 1
@@ -34,6 +38,18 @@ def rehearse(scene: Scene) -> Decision:
         f"rehearsed: all {len(scene.look.guards)} guards pass",
         tuple(each.line for each in scene.look.guards),
         f"Hero waits until the old run has logged the control, up to step {last}",
+    )
+
+
+def _unseen(scene: Scene) -> Decision:
+    """No guard has judged: the look was cut off or broke, and nothing follows from that."""
+    return scene.say(
+        "unseen",
+        f"its guards could not be looked at: {scene.look.comparison_gap or 'nothing was read'}",
+        (),
+        "Hero looks again at every check; nothing is changed before all of them pass",
+        about=("unseen",),
+        severity=Severity.WARNING,
     )
 
 

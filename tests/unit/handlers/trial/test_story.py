@@ -75,6 +75,19 @@ def test_nothing_is_asked_before_every_guard_passes_and_the_control_is_complete(
     assert story.open() is None
 
 
+def test_a_look_that_has_seen_nothing_moves_no_stage() -> None:
+    story = Story()
+    story.agree()
+    for stage in (Stage.PLANNED, Stage.RECORDED, Stage.REHEARSED, Stage.CONTROL_COMPLETE):
+        assert story.stage() is stage
+        first, again = story.look(comparison_gap="it took too long"), story.look(comparison_gap="it took too long")
+        assert story.stage() is stage
+        assert story.open() is None
+        assert len(first.tell) <= 1
+        assert again.tell == ()
+        story.look(guards=(guard(),), control=ControlSays(outcome=Outcome.PASS, detail="whole"))
+
+
 def test_what_does_not_change_is_told_once() -> None:
     story = Story()
     story.agree()
