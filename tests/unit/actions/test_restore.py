@@ -6,7 +6,9 @@ import pytest
 
 from bot.actions.restore import NotYet, Restored, WrongRestore, judge_restore
 from bot.model.planned import PlannedCheckpoint
-from bot.model.snapshot import MetricRow, Metrics
+from bot.model.reading import Known
+from bot.model.snapshot import LogTail, MetricRow, Metrics
+from bot.model.telemetry import Phase, Telemetry
 from tests.fakes.decisions import a_plan
 from tests.fakes.snapshots import blind, contract, snapshot, unknown
 
@@ -105,3 +107,67 @@ def test_what_goes_into_the_record_of_the_first_step_is_no_more_than_is_known() 
     assert "training goes on from step 201 in" in a_first_row_of(201, is_from_start=False)
     assert "training goes on, its first logged step is 216 in" in a_first_row_of(216, is_from_start=True)
     assert "from which step is not known: the first one seen is 216" in a_first_row_of(216, is_from_start=False)
+
+
+# A trial's child, which begins at another run's checkpoint
+
+HANDOFF = PlannedCheckpoint(step=200, path=PATH)
+
+
+def judge_child(log: Any, *steps: int, seen: Any = None) -> Restored | NotYet | WrongRestore:
+    seen = seen or snapshot(log=log)
+    return judge_restore(FROM_NOTHING, contract(initialize_from=PATH), seen, steps, handoff=HANDOFF)
+
+
+def test_a_child_is_restored_when_the_handoff_was_loaded_and_its_loop_has_begun() -> None:
+    assert isinstance(judge_child(LOADED, 200, 201), Restored)
+    assert isinstance(judge_child(LOADED), NotYet)
+
+
+@pytest.mark.parametrize("path", ["gs://bucket/hero/checkpoints/step-100", "gs://bucket/child/checkpoints/step-250"])
+def test_a_child_that_loaded_another_checkpoint_is_the_wrong_lineage(path: str) -> None:
+    assert isinstance(judge_child(f"Loading checkpoint from {path}", 201), WrongRestore)
+
+
+def test_a_child_that_began_before_the_handoff_is_the_wrong_lineage() -> None:
+    assert isinstance(judge_child(LOADED, 0, 1), WrongRestore)
+
+
+def test_a_silent_log_confirms_no_child() -> None:
+    """Unlike a relaunch: deploy checklist, "confirm restore from Loading checkpoint from"."""
+    judged = judge_child("compiling", 200, 201)
+
+    assert isinstance(judged, NotYet)
+    assert not judged.is_unknown
+    assert "no `Loading checkpoint from` line was found" in judged.detail
+
+
+def test_a_log_that_cannot_be_read_is_no_silent_one() -> None:
+    judged = judge_child(unknown(), 200)
+
+    assert isinstance(judged, NotYet)
+    assert judged.is_unknown
+
+
+@pytest.mark.parametrize(("first", "kind"), [(200, Restored), (201, Restored), (202, NotYet)])
+def test_where_the_log_does_not_reach_back_the_very_first_step_tells(first: int, kind: type) -> None:
+    cut = LogTail(lines=(), is_cut=True)
+
+    assert isinstance(judge_child(cut, first, first + 1), kind)
+
+
+def test_metrics_that_lag_behind_the_trainers_own_word_show_no_hang() -> None:
+    """Deploy checklist: API lag proves nothing."""
+    said = Telemetry(phase=Phase.TRAINING, is_of_current_execution=True)
+    seen = snapshot(log=LOADED)
+    seen = seen.model_copy(update={"telemetry": Known(value=said, at=seen.at)})
+
+    judged = judge_child(LOADED, seen=seen)
+
+    assert isinstance(judged, NotYet)
+    assert judged.is_unknown
+    old = said.model_copy(update={"is_of_current_execution": False})
+    seen = seen.model_copy(update={"telemetry": Known(value=old, at=seen.at)})
+    judged = judge_child(LOADED, seen=seen)
+    assert isinstance(judged, NotYet)
+    assert not judged.is_unknown
