@@ -13,10 +13,11 @@ at its end against the world is read from the controller, from Finelog and from 
 import asyncio
 import json
 import random
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Self
 
@@ -92,6 +93,9 @@ class TrialScene(Scene):
         self.new_sha = new.commit("change", f"{change}\n")
         new.push()
         self.old, self.new = old, new
+        self.downstream = Origin(cluster.work / f"{name}-downstream-git").clone("downstream")
+        self.downstream.commit("dashboards/loss.md", f"The loss of {self.run_id}, every hour.\n")
+        self.downstream.push()
 
     async def __aenter__(self) -> Self:
         await super().__aenter__()
@@ -141,7 +145,9 @@ class TrialScene(Scene):
             "coverage_gaps": '["evaluations", "the child\'s own save and resume"]',
             "automatic_rollback": json.dumps(self._automatic),
             "startup_limit": '"20s"',
+            "rollback_by": f"{datetime.now(UTC) + timedelta(hours=8):%Y-%m-%dT%H:%M:%SZ}",
             "look": '"1s"',
+            "inventory": json.dumps([str(self.downstream.path)]),
         }
         if self.wandb is not None:
             trial["fork_step"] = str(HANDOFF - 1 + FORK_OFFSET)
@@ -192,8 +198,8 @@ class TrialScene(Scene):
         checkout = self.new if run_id == self.child_id else self.old
         program = str((checkout.path / "train.py").relative_to(self.cluster.work))
         words = ("python", program, run_id, "--home", run_id)
-        handoff = str(self.handoff.relative_to(self.cluster.work))  # Iris rewrites arguments that begin with /tmp/
-        return (*words, "--initialize-from", handoff) if run_id == self.child_id else words
+        # In one word: Iris rewrites arguments that begin with /tmp/.
+        return (*words, f"--initialize-from={self.handoff}") if run_id == self.child_id else words
 
     @property
     def handoff(self) -> Path:
@@ -269,7 +275,9 @@ class TrialScene(Scene):
         await self.hero.until(lambda: self.asked(words), within_s, f"{words!r} is asked")
         post = self.asked(words)
         assert post is not None
-        number = post.shown.split(":", 1)[0].split()[-1]
+        found = re.search(r"\b(R\d+): may Hero", post.shown)
+        assert found is not None
+        number = found[1]
         await self.slack.user_says(CHANNEL, DRI, f"approve {number}", thread_ts=post.thread_ts)
 
     async def begin(self) -> None:
