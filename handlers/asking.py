@@ -7,7 +7,6 @@ from datetime import datetime
 
 from bot.actions.relaunch import differences
 from bot.model.audit import AuditEntry
-from bot.model.conduct import Stage
 from bot.model.incident import Incident
 from bot.model.job import JobState
 from bot.model.plan import Request, RequestState
@@ -54,7 +53,7 @@ def ask(look: Look) -> Decision:
     if record.active_action is not None:
         return Decision()
     asked = record.open_relaunch
-    held = why_held(record)
+    held = record.held_by_trial
     if asked is None:
         return Decision() if held else _ask_anew(look)
     if held:
@@ -72,19 +71,6 @@ def _take_back(look: Look, asked: Request, why: str) -> Decision:
     withdrawn = asked.model_copy(update={"state": RequestState.WITHDRAWN, "decided_at": look.at, "note": why})
     told = tellings.request_closed(look.context, look.record, withdrawn, look.at)
     return Decision(requests=(withdrawn,), tell=(told,))
-
-
-def why_held(record: Record) -> str:
-    """Say why no launch of the run is put to the DRI now, whatever happens to it; empty when one may be.
-
-    Source: deploy checklist, "Decide": the trial's gate overrides the ordinary retry policy.
-    """
-    trial = record.run.trial
-    if trial is not None and trial.stage.is_cut_over:
-        return f"its trial as {trial.plan.child_run_id} is under way, and decides whether it is launched again"
-    if record.trial_of is not None and record.trial_stage not in {Stage.GO, Stage.CLOSED}:
-        return f"it is on trial in the place of {record.trial_of}, and that trial decides"
-    return ""
 
 
 def _ask_anew(look: Look) -> Decision:

@@ -11,7 +11,6 @@ from bot.actions.restore import NotYet, Restored, WrongRestore, judge_restore
 from bot.actions.stopping import stop_job, without_pods
 from bot.clock import Clock
 from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Uncertain, Waiting
-from bot.model.conduct import Stage
 from bot.model.contract import Contract
 from bot.model.job import Job, JobState
 from bot.model.planned import NoPlan, PlannedCheckpoint, RelaunchPlan
@@ -156,7 +155,7 @@ class Steps:
     def _not_granted(self, action: Action, record: Record | None) -> str:
         if not action.grant.covers(action.plan, self._clock.now()):
             return "the approval is no longer valid: it has expired or is for another plan"
-        if held := _held_by_trial(record):
+        if held := record.held_by_trial if record else "":
             return held
         why = _not_allowed_any_more(action, record)
         return why and f"{why}; the DRI is asked"
@@ -378,19 +377,6 @@ def _not_allowed_any_more(action: Action, record: Record | None) -> str:
         return ""
     ended = [each for each in record.incidents if each.is_open and each.finding.check == ENDED_ID]
     return allowance.why_void(ended[-1].finding.crash if ended else None)
-
-
-def _held_by_trial(record: Record | None) -> str:
-    """Say why the run is not launched by a relaunch now, whatever was approved: two runs would train at once.
-
-    Source: deploy checklist, "Decide": the trial's gate overrides the ordinary retry policy.
-    """
-    trial = record.run.trial if record else None
-    if trial is not None and trial.stage.is_cut_over:
-        return f"its trial as {trial.plan.child_run_id} is under way: only a rollback launches it again"
-    if record is not None and record.trial_of is not None and record.trial_stage is not Stage.GO:
-        return f"it is on trial in the place of {record.trial_of}: only the cut-over launches it"
-    return ""
 
 
 def _trains(seen: Snapshot, record: Record | None) -> bool:

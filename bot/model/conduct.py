@@ -98,6 +98,9 @@ class Trial(Value):
     ending: Ending | None = None
     why: str = ""
     """Why it is a no-go, or was abandoned."""
+    is_unclear: bool = False
+    """Whether it is a no-go because something could not be read: then the yes in advance is not used, since nothing is
+    undone on a guess."""
     child_instance: str = ""
     """``JOB_ID@SUBMITTED`` of the child's launch; empty before exactly one was seen."""
     startup_limit_s: int | None = None

@@ -57,6 +57,19 @@ class Record(Value):
         return next((a for a in self.actions if a.state == "granted"), None)
 
     @property
+    def held_by_trial(self) -> str:
+        """Why the run is not launched by the ordinary policy now, whatever happens to it; empty when it may be.
+
+        Source: deploy checklist, "Decide": the trial's gate overrides the ordinary retry policy.
+        """
+        trial = self.run.trial
+        if trial is not None and trial.stage.is_cut_over:
+            return f"its trial as {trial.plan.child_run_id} is under way: only a rollback launches it again"
+        if self.trial_of is not None and self.trial_stage not in {Stage.GO, Stage.CLOSED}:
+            return f"it is on trial in the place of {self.trial_of}: only the cut-over launches it"
+        return ""
+
+    @property
     def open_request(self) -> Request | None:
         """The newest request that waits for an answer."""
         return next((r for r in reversed(self.requests) if r.state == "open"), None)

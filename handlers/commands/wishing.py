@@ -3,7 +3,6 @@
 from bot.model.errand import Errand, ErrandKind
 from bot.model.record import Decision, Record
 from bot.model.value import RunId
-from handlers.asking import why_held
 from handlers.commands.question import Answered, Question, audit_entry, find_only_run, find_run, known_person, say
 from handlers.plans import deed_of
 
@@ -29,7 +28,7 @@ def relaunch(question: Question, words: tuple[str, ...]) -> Answered:  # noqa: P
         return say(question, f"A {deed_of(active.plan, record)} of {record.run_id} is under way already.")
     if record.run.is_paused:
         return say(question, f"The watch over {record.run_id} is paused; `/hero resume {record.run_id}` comes first.")
-    if held := why_held(record):
+    if held := record.held_by_trial:
         return say(question, f"No launch of {record.run_id} is put to anybody now: {held}; nothing was done.")
     if (asked := record.open_relaunch) is not None:
         return say(question, f"{asked.name} asks for that already and waits for {asked.dri}.")

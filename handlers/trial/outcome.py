@@ -86,6 +86,12 @@ class _Move:
         """Name every step that was done, for what people are told of an end."""
         return tuple(f"{r.step}: {r.outcome.detail}" for r in self.action.records if isinstance(r.outcome, Done))
 
+    @property
+    def is_unclear(self) -> bool:
+        """Whether it ended because something could not be read to the last."""
+        last = next((each.outcome for each in reversed(self.action.records) if isinstance(each.outcome, Refused)), None)
+        return isinstance(last, Refused) and last.is_unknown
+
     def refused_step(self) -> str:
         failed = (each.step for each in reversed(self.action.records) if isinstance(each.outcome, Refused))
         return str(next(failed, "?"))
@@ -205,13 +211,14 @@ def _cut_over_failed(move: _Move, trial: Trial) -> tuple[Run, Telling]:
         )
         return run, told
     why = f"the cut-over stopped at `{move.refused_step()}`: {noted}"
-    run = move.run(trial=trial.reached(Stage.NO_GO, move.at, why=why[:2000], told=""), state=RunState.UNKNOWN)
+    after = trial.reached(Stage.NO_GO, move.at, why=why[:2000], told="", is_unclear=move.is_unclear)
+    run = move.run(trial=after, state=RunState.UNKNOWN)
     told = move.tell(
         run,
         "failed",
         f"trial of {child}: NO-GO: {why}",
         move.done_before(),
-        after_no_go(trial, move.context),
+        after_no_go(after, move.context),
         severity=Severity.CRITICAL,
         kind=UpdateKind.FAILED,
     )
@@ -220,7 +227,7 @@ def _cut_over_failed(move: _Move, trial: Trial) -> tuple[Run, Telling]:
 
 def after_no_go(trial: Trial, context: Context) -> str:
     """Say what comes of a no-go."""
-    if trial.standing is not None:
+    if trial.standing is not None and not trial.is_unclear:
         return f"Hero rolls back now, as {trial.standing.by} allowed with the plan"
     return f"the rollback is put to {context.contract.dri} next; nothing is changed before that"
 

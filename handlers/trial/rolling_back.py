@@ -63,6 +63,8 @@ def _why_not_by_itself(scene: Scene, plan: RollbackPlan) -> str:  # noqa: PLR091
     standing, contract = scene.trial.standing, scene.context.contract
     if standing is None:
         return "no rollback was agreed in advance"
+    if scene.trial.is_unclear:
+        return "what happened could not be read, and nothing is undone on a guess"
     if standing.by != contract.dri:
         return f"the yes in advance was {standing.by}'s, and the DRI is {contract.dri} now"
     if contract.approval.quorum > 1:

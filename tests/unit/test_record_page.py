@@ -44,4 +44,4 @@ def test_every_kind_of_entry_is_explained() -> None:
     } - {chronicle.Entry.model_fields["kind"].default}
 
     assert {kind for kind in kinds if f"| `{kind}` |" not in PAGE} == set()
-    assert len(kinds) == 17
+    assert len(kinds) == 18

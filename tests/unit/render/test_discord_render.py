@@ -133,7 +133,7 @@ def test_foreign_text_has_no_mention_formatting_or_masked_link(text: str) -> Non
     rest = links.sub("", escaped)
     assert not re.search(r"<(?!\u200b)", rest)
     assert not re.search(r"@(?:everyone|here)\b", rest, re.IGNORECASE)
-    assert not re.search(r"[*_`\[\]]|~~|\|\|", re.sub(r"\\.", "", rest, flags=re.DOTALL))
+    assert not re.search(r"[*_`\[\]]|~~|\|\|", re.sub(r"\\.", "x", rest, flags=re.DOTALL))
     assert not re.search(r"^[ \t]*(?:#|-|\+|>|\d+[.)][ \t])", rest, re.MULTILINE)
     assert "```" not in discord_code_block(text)[4:-4]
 

@@ -20,7 +20,6 @@ from bot.model.trialplan import GoPlan, RollbackPlan, TrialPlan
 from bot.model.value import PersonName
 from checks.trial.control import ControlSays
 from checks.trial.trajectory import TrajectorySays
-from handlers.asking import why_held
 from tests.fakes.snapshots import AT
 from tests.unit.handlers.scene import ADA, record
 from tests.unit.handlers.trial.story import CHILD, Story, agreed, compared, cutover, guard, rollback
@@ -56,7 +55,7 @@ def test_a_trial_that_passes_goes_through_every_stage_and_each_is_told() -> None
     ]
     for words in ("kill", "launched", "first steps", "go, by ada", "accepted"):
         assert any(words in told for told in story.told), words
-    assert why_held(story.record) == ""
+    assert story.record.held_by_trial == ""
 
 
 def test_nothing_is_asked_before_every_guard_passes_and_the_control_is_complete() -> None:
@@ -161,7 +160,7 @@ def test_what_fails_before_the_stop_leaves_the_old_run_training() -> None:
 
         assert story.stage() in {Stage.CONTROL_COMPLETE, Stage.FORKED}
         assert story.record.run.state is RunState.RUNNING
-        assert why_held(story.record) == ""
+        assert story.record.held_by_trial == ""
 
 
 @pytest.mark.parametrize(
@@ -210,7 +209,7 @@ def test_a_failed_gate_a_hang_or_a_retry_is_a_no_go_at_once(fields: dict[str, An
 
     assert story.stage() is Stage.NO_GO
     assert why in story.trial.why
-    assert why_held(story.record)
+    assert story.record.held_by_trial
 
 
 def test_what_is_not_known_neither_fails_nor_passes() -> None:
@@ -285,6 +284,19 @@ def test_without_a_yes_in_advance_that_covers_it_the_rollback_is_asked_for(
     asked = story.open()
     assert asked is not None
     assert isinstance(asked.plan, RollbackPlan)
+
+
+def test_what_ended_because_it_could_not_be_read_is_asked_about_and_not_undone_on_a_guess() -> None:
+    story = Story()
+    story.grant(story.prepare())
+    story.carry_out(StepName.CONFIRM, Refused(detail="iris did not answer for 10 min", is_unknown=True))
+    assert story.stage() is Stage.NO_GO
+
+    decision = story.look(rollback=rollback(story.plan))
+
+    assert decision.actions == ()
+    assert story.open() is not None
+    assert "on a guess" in " ".join(line for t in decision.tell for line in t.update.evidence)
 
 
 def test_a_new_dri_is_asked_for_the_rollback_that_the_one_before_allowed() -> None:
@@ -364,9 +376,9 @@ def test_neither_run_of_a_trial_is_launched_by_the_ordinary_policy_while_it_deci
     story.cut_over()
     child = record(trial_of=story.record.run_id, trial_stage=story.stage())
 
-    assert CHILD in why_held(story.record)
-    assert story.record.run_id in why_held(child)
-    assert why_held(child.model_copy(update={"trial_stage": Stage.CLOSED})) == ""
+    assert CHILD in story.record.held_by_trial
+    assert story.record.run_id in child.held_by_trial
+    assert child.model_copy(update={"trial_stage": Stage.CLOSED}).held_by_trial == ""
 
 
 _WORDS = st.sampled_from(list(Outcome))
