@@ -20,7 +20,7 @@ _FEW = 200
 _BARS = "▁▂▃▄▅▆▇█"
 _SPEED = "tokens/s"
 _PANELS = ("loss", _SPEED)
-_LONGEST_LABEL = 40
+_LONGEST_LABEL, _LONGEST_TITLE = 40, 400
 
 type Series = tuple[Sequence[float], Sequence[float]]
 """Steps and values; where both are NaN the line is broken."""
@@ -51,7 +51,8 @@ def chart_png(chart: Chart) -> bytes:
 
 def chart_title(chart: Chart) -> str:
     """Return what the picture is of: a run, or one held against another."""
-    return str(chart.run_id) if chart.beside is None else f"{chart.beside.label} against {chart.label}"
+    title = str(chart.run_id) if chart.beside is None else f"{chart.beside.label} against {chart.label}"
+    return " ".join(clean(title, _LONGEST_TITLE).split())
 
 
 def chart_words(chart: Chart) -> str:
@@ -82,7 +83,7 @@ def _panels_of(chart: Chart) -> dict[str, Lines]:
 
 def _label(text: str) -> str:
     """Return a label that fits, and that matplotlib does not hide: what begins with ``_`` stands in no legend."""
-    return clean(text, _LONGEST_LABEL).replace("\n", " ").lstrip("_")
+    return " ".join(clean(text, _LONGEST_LABEL).split()).lstrip("_")
 
 
 def _difference(chart: Chart) -> Series:

@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from bot.model.chart import Chart, Mark
+from bot.model.chart import Beside, Chart, Mark
 from bot.model.value import RunId
 from bot.model.verdict import Severity
 from bot.render.chart import chart_png, spark_lines
@@ -46,6 +46,37 @@ def test_whatever_was_logged_can_be_drawn(points: list[tuple[int, float | None, 
     mark = Mark(label="I1 $\\frac", severity=Severity.CRITICAL, step=at, from_step=at, to_step=at)
 
     assert chart_png(chart(*points, marks=(mark,))).startswith(b"\x89PNG")
+
+
+@settings(
+    max_examples=12,
+    phases=[Phase.explicit, Phase.generate],  # each takes half a second: it fails soon, and is not made smaller
+    suppress_health_check=[HealthCheck.too_slow],
+)
+@given(mine=POINTS, theirs=POINTS, label=st.text(st.characters(max_codepoint=126), max_size=60))
+def test_whatever_two_runs_logged_can_be_drawn_over_one_another(
+    mine: list[tuple[int, float | None, float | None]],
+    theirs: list[tuple[int, float | None, float | None]],
+    label: str,
+) -> None:
+    both = chart(*mine).model_copy(update={"label": "$x", "beside": Beside(label=label, points=tuple(theirs))})
+
+    assert chart_png(both).startswith(b"\x89PNG")
+    lines = spark_lines(both)
+    assert len(lines) == 5
+    assert all(len(line.splitlines()) == 1 and len(line) < 200 for line in lines)
+
+
+def test_a_figure_of_every_tenth_row_is_a_line_and_no_row_of_gaps() -> None:
+    points = [(step, 2.0, 1e6 if step % 10 == 0 else None) for step in range(400)]
+
+    assert chart_png(chart(*points)) != chart_png(chart(*((step, loss, None) for step, loss, _ in points)))
+
+
+def test_a_chart_that_was_stored_before_there_were_two_runs_is_read() -> None:
+    stored = chart((1, 2.0, None)).model_dump(mode="json", exclude={"label", "beside"})
+
+    assert Chart.model_validate(stored) == chart((1, 2.0, None))
 
 
 @given(points=POINTS)
