@@ -21,6 +21,7 @@ from bot.comparing import Comparer, window_of
 from bot.contracts import BadContract, Contracts
 from bot.model.conduct import Stage, Trial
 from bot.model.contract import Contract
+from bot.model.delivery import ChannelName
 from bot.model.durations import say_duration
 from bot.model.incident import Incident
 from bot.model.job import Job
@@ -56,9 +57,17 @@ class Reports(Protocol):
     """Where a comparison is shown; see ``bot.reporting``."""
 
     async def publish(
-        self, contract: Contract, trial: Trial, control: History, child: History, found: Comparison | None
+        self,
+        contract: Contract,
+        trial: Trial,
+        control: History,
+        child: History,
+        found: Comparison | None,
+        *,
+        links: tuple[tuple[str, str], ...] = (),
+        unknown: tuple[str, ...] = (),
     ) -> Reading[str]:
-        """Write the report anew and return its address."""
+        """Write the report anew and return its address; what could not be read this time stands on it too."""
         ...
 
 
@@ -238,7 +247,8 @@ class Conductor:
         """Publish where the comparison will be shown, with the control alone."""
         rows = await self._comparer.rows_of(on.contract, on.trial.plan)
         control = rows.value.history if isinstance(rows, Known) else _NOTHING
-        return await self._with_report(on, bare, control, _NOTHING, None)
+        gaps = (f"the old run's rows: {rows.detail}",) if isinstance(rows, Unknown) else ()
+        return await self._with_report(on, bare, control, _NOTHING, None, gaps=gaps)
 
     async def _compared(self, on: _On, bare: TrialLook) -> TrialLook:
         jobs = await self._child_jobs(on)
@@ -264,10 +274,20 @@ class Conductor:
         return await self._store.incidents_since(on.trial.plan.child_run_id, since)
 
     async def _with_report(
-        self, on: _On, look: TrialLook, control: History, child: History, found: Comparison | None
+        self,
+        on: _On,
+        look: TrialLook,
+        control: History,
+        child: History,
+        found: Comparison | None,
+        *,
+        gaps: tuple[str, ...] = (),
     ) -> TrialLook:
         trial = on.trial
-        shown = await self._reports.publish(on.contract, trial, control, child, found)
+        unknown = (f"the child's job: {look.child.detail}",) if isinstance(look.child, Unknown) else ()
+        shown = await self._reports.publish(
+            on.contract, trial, control, child, found, links=_links(on), unknown=(*unknown, *gaps)
+        )
         tracker = trial.tracker_report_url
         if not tracker and self._tracker_reports is not None and on.child is not None:
             made = await self._tracker_reports.publish(on.contract, on.child, trial)
@@ -275,8 +295,14 @@ class Conductor:
         chart = await asyncio.to_thread(
             chart_of_trial, on.record.run_id, trial.plan.child_run_id, control, child, window_of(trial.plan)
         )
-        url = shown.value if isinstance(shown, Known) else trial.report_url
-        return look.model_copy(update={"report_url": url, "tracker_report_url": tracker, "chart": chart})
+        return look.model_copy(
+            update={
+                "report_url": shown.value if isinstance(shown, Known) else trial.report_url,
+                "report_gap": f"the report could not be written: {shown.detail}" if isinstance(shown, Unknown) else "",
+                "tracker_report_url": tracker,
+                "chart": chart,
+            }
+        )
 
     # The way back
 
@@ -319,6 +345,17 @@ class Conductor:
 
 def _pins(rehearsed: Rehearsal) -> tuple[Pin, ...]:
     return rehearsed.pins.value if isinstance(rehearsed.pins, Known) else ()
+
+
+def _links(on: _On) -> tuple[tuple[str, str], ...]:
+    """Return what to open for more: the issue, and both runs in the tracker."""
+    issue = on.record.posted_at(ChannelName.GITHUB, "thread")
+    named = (
+        ("issue", issue.link if issue else ""),
+        ("the old run in W&B", on.record.run.tracker_url),
+        ("the child in W&B", on.beside.run.tracker_url if on.beside else ""),
+    )
+    return tuple((name, address) for name, address in named if address)
 
 
 def _stuck(on: _On) -> tuple[str, ...]:

@@ -151,6 +151,10 @@ def _report(trial: Trial) -> tuple[str, ...]:
     return tuple(f"{name}: {url}" for name, url in named if url)
 
 
+def _gap(scene: Scene) -> tuple[str, ...]:
+    return (f"NOT KNOWN: {scene.look.report_gap}",) if scene.look.report_gap else ()
+
+
 def _remembering(scene: Scene, found: Comparison | None) -> Scene:
     """Return the scene with what this look adds to what is remembered."""
     trial = _addressed(scene)
@@ -198,7 +202,7 @@ def _progress(scene: Scene, found: Comparison) -> Decision:
         scene,
         "gates",
         f"{begun}; {verdict_line(found)}",
-        (*comparison_lines(found, limit=_SHOWN), *_report(scene.trial)),
+        (*comparison_lines(found, limit=_SHOWN), *_gap(scene), *_report(scene.trial)),
         "an update comes when a gate's word changes, and the question for go or no-go at the end of the window",
         about=(str(has_begun), *outcomes, *quiet),
         severity=Severity.INFO,
@@ -233,7 +237,7 @@ def _ask_go(scene: Scene, found: Comparison) -> Decision:
     whole = found.outcome is Outcome.PASS
     unclear = "the window is over, and not every gate can be told"
     reason = "every gate passes over the whole window" if whole else unclear
-    lines = (*comparison_lines(found, limit=_SHOWN), *_report(scene.trial))
+    lines = (*comparison_lines(found, limit=_SHOWN), *_gap(scene), *_report(scene.trial))
     decision = scene.put(plan, reason, (*lines, "`deny` is a no-go, and the old run is launched again"))
     if decision.run is None and scene.record.run.trial != scene.trial:
         return decision.model_copy(update={"run": scene.run(scene.trial)})

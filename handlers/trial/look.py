@@ -44,6 +44,8 @@ class TrialLook(Value):
     is_long_enough: bool = False
     """Whether the rolled-back run has replayed so much that a comparison which is still open will stay so."""
     report_url: str = ""
+    report_gap: str = ""
+    """Why the report could not be written this time."""
     tracker_report_url: str = ""
     chart: Chart | None = None
     """The two runs' loss."""

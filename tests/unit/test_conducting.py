@@ -94,7 +94,7 @@ class World:
         return self.child_jobs if contract.run_id == CHILD else DARK
 
     async def publish(
-        self, contract: Contract, trial: Trial, control: History, child: History, found: Comparison | None
+        self, contract: Contract, trial: Trial, control: History, child: History, found: Comparison | None, **_: Any
     ) -> Reading[str]:
         self.published.append(found)
         return Known(value="https://hero.example/trials/", at=AT)
