@@ -5,18 +5,17 @@ second to import, and ``hero --help`` and ``hero classify`` need none of them.
 """
 # ruff: noqa: PLC0415 - start-up time, as said above
 
-import os
 import sys
-import traceback
-from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from bot.commands.exits import Exit, exit_of
-from bot.errors import HeroError
+from bot.cli_trial import WITH_CONFIG as TRIAL_WITH_CONFIG
+from bot.cli_trial import trial
+from bot.commands.ending import CONFIG_HELP, Config, Json, end
+from bot.commands.exits import Exit
 
 app = typer.Typer(
     name="hero",
@@ -33,9 +32,6 @@ _WITH_CONFIG = (
     *("run", "status", "runs", "log", "audit", "catchup", "plot", "doctor", "explain", "plan"),
     *("export-state", "import-state"),
 )
-_CONFIG_HELP = "The configuration file; HERO_CONFIG names it too. Default: ./hero.toml."
-Config = Annotated[Path | None, typer.Option("--config", help=_CONFIG_HELP)]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")]
 
 
 def main() -> NoReturn:
@@ -60,7 +56,7 @@ def _say_version(is_asked: bool) -> None:  # noqa: FBT001 - Typer calls it with 
 @app.callback()
 def program(
     context: typer.Context,
-    config: Annotated[Path | None, typer.Option("--config", envvar="HERO_CONFIG", help=_CONFIG_HELP)] = None,
+    config: Annotated[Path | None, typer.Option("--config", envvar="HERO_CONFIG", help=CONFIG_HELP)] = None,
     debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")] = False,  # noqa: FBT002 - a flag
     _version: Annotated[  # noqa: FBT002 - a flag
         bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=_say_version)
@@ -69,7 +65,9 @@ def program(
     """Take what is said before the command."""
     context.obj = debug
     # The same option may stand after the command; what is said there counts before this.
-    context.default_map = {name: {"config": config} for name in _WITH_CONFIG}
+    given = {"config": config}
+    below = dict.fromkeys(TRIAL_WITH_CONFIG, given)
+    context.default_map = {**dict.fromkeys(_WITH_CONFIG, given), "trial": below}
 
 
 @app.command()
@@ -81,7 +79,7 @@ def run(context: typer.Context, config: Config = None) -> None:
 
         return run(config)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -98,7 +96,7 @@ def demo(
 
         return demo(is_auto=auto, is_denied=deny, directory=directory)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -114,7 +112,7 @@ def init(
 
         init(directory, is_forced=force)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -126,7 +124,7 @@ def doctor(context: typer.Context, config: Config = None, as_json: Json = False)
 
         return show_diagnosis(config, as_json=as_json)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -143,7 +141,7 @@ def status(
 
         show_status(config, run, as_json=as_json)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -155,7 +153,7 @@ def runs(context: typer.Context, config: Config = None, as_json: Json = False) -
 
         show_runs(config, as_json=as_json)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -193,7 +191,7 @@ def log(
             show_log(config, run, limit=limit, as_json=as_json)
         return None
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -212,7 +210,7 @@ def audit(
 
         show_audit(config, run, limit=limit, as_json=as_json)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -231,7 +229,7 @@ def catchup(
 
         show_catchup(config, run, since=since, as_json=as_json)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -248,7 +246,7 @@ def plot(
 
         draw_plot(config, run, out)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -265,7 +263,7 @@ def export_state(
 
         export(config, run, out)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -282,7 +280,7 @@ def import_state(
 
         return take_in(config, file, run)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -304,7 +302,7 @@ def explain(  # noqa: PLR0917 - the options of a command
             raise typer.BadParameter(f"{only} and --check {check} are two checks; give one of them")
         explain_run(config, run, check=only or check, at=at, as_json=as_json)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -321,7 +319,7 @@ def plan(
 
         return show_plan(config, run, as_json=as_json)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -340,7 +338,7 @@ def classify(
 
         return classify_files(files, exit_code=exit_code, as_json=as_json)
 
-    _end(context, call)
+    end(context, call)
 
 
 @app.command()
@@ -364,106 +362,10 @@ def replay(
 
         return replay_files(files, every=every, metrics=metric or [], plot=plot, as_json=as_json)
 
-    _end(context, call)
+    end(context, call)
 
 
-trial = typer.Typer(no_args_is_help=True, help="The trial of a change to a live run: plan, rehearsal, comparison.")
 app.add_typer(trial, name="trial")
-
-
-@trial.command("show")
-def trial_show(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(metavar="RUN")],
-    config: Config = None,
-    as_json: Json = False,  # noqa: FBT002 - a flag
-) -> None:
-    """Show how far the trial of a run is, and what was agreed."""
-
-    def call() -> int:
-        from bot.commands.trial_live import show_trial
-
-        return show_trial(config, run, as_json=as_json)
-
-    _end(context, call)
-
-
-@trial.command("plan")
-def trial_plan(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(metavar="RUN")],
-    config: Config = None,
-    as_json: Json = False,  # noqa: FBT002 - a flag
-) -> None:
-    """Show the plan that the contract's [trial] comes to: 0 it can be put to the DRI, 3 it cannot, 4 not known."""
-
-    def call() -> int:
-        from bot.commands.trial_live import plan_trial_of
-
-        return plan_trial_of(config, run, as_json=as_json)
-
-    _end(context, call)
-
-
-@trial.command("rehearse")
-def trial_rehearse(
-    context: typer.Context,
-    run: Annotated[str, typer.Argument(metavar="RUN")],
-    config: Config = None,
-    as_json: Json = False,  # noqa: FBT002 - a flag
-) -> None:
-    """Run every guard of the trial dry, against the live cluster: 0 all pass, 3 one fails, 4 one cannot tell."""
-
-    def call() -> int:
-        from bot.commands.trial_live import rehearse_trial
-
-        return rehearse_trial(config, run, as_json=as_json)
-
-    _end(context, call)
-
-
-@trial.command("compare")
-def trial_compare(
-    context: typer.Context,
-    *,
-    control: Annotated[str, typer.Option("--control", metavar="FILE", help="The old run's figures: CSV or JSONL.")],
-    child: Annotated[str, typer.Option("--child", metavar="FILE", help="The changed run's.")],
-    window: Annotated[
-        str | None, typer.Option("--window", metavar="N:STEPS", help="From step N on, 200 steps by default.")
-    ] = None,
-    gate: Annotated[
-        list[str] | None, typer.Option("--gate", metavar="GATE", help='What must hold, as "loss mean <= +0.002".')
-    ] = None,
-    contract: Annotated[
-        Path | None, typer.Option("--contract", metavar="RUN.toml", help="A contract whose [trial] has the gates.")
-    ] = None,
-    count: Annotated[
-        list[str] | None, typer.Option("--count", metavar="NAME=N", help="crash=0, retry=0, watchdog=0, alert=0.")
-    ] = None,
-    metric: Annotated[
-        list[str] | None, typer.Option("--metric", metavar="NAME=COLUMN", help="A column, as loss=train/loss.")
-    ] = None,
-    plot: Annotated[Path | None, typer.Option("--plot", metavar="OUT.png", help="Draw both runs.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Compare a changed run with the run that it was forked off: 0 all gates pass, 3 one failed, 4 cannot tell."""
-
-    def call() -> int:
-        from bot.commands.trial import compare_files
-
-        return compare_files(
-            control,
-            child,
-            contract=contract,
-            gates=gate or [],
-            window=window,
-            counts=count or [],
-            metrics=metric or [],
-            plot=plot,
-            as_json=as_json,
-        )
-
-    _end(context, call)
 
 
 @app.command()
@@ -479,24 +381,4 @@ def checks(
 
         show_checks(check, as_json=as_json)
 
-    _end(context, call)
-
-
-def _end(context: typer.Context, call: Callable[[], int | None]) -> NoReturn:
-    """Make the call, and end the program with the exit code that its result or its error has."""
-    try:
-        code = call() or Exit.DONE
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # Whoever read has gone; Python would stumble over the same pipe once more when it ends.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = Exit.BROKEN_PIPE
-    except KeyboardInterrupt:
-        code = Exit.INTERRUPTED
-    except HeroError as error:
-        if context.obj:
-            traceback.print_exc()
-        for line in str(error).splitlines():
-            typer.echo(f"hero: {line}", err=True)
-        code = exit_of(error)
-    raise typer.Exit(code)
+    end(context, call)

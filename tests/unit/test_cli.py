@@ -8,13 +8,14 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from bot.cli import _end, app
+from bot.cli import app
+from bot.commands.ending import end
 from bot.errors import ConfigurationError, RefusedError, StoreError
 
 
 def ends_with(call: Callable[[], Any], *, debug: bool = False) -> int:
     with pytest.raises(typer.Exit) as ended:
-        _end(cast("typer.Context", SimpleNamespace(obj=debug)), call)
+        end(cast("typer.Context", SimpleNamespace(obj=debug)), call)
     return ended.value.exit_code
 
 
@@ -55,7 +56,7 @@ def test_a_result_is_the_exit_code_and_none_is_success() -> None:
 
 def test_an_error_of_our_own_is_not_hidden() -> None:
     with pytest.raises(ZeroDivisionError):
-        _end(cast("typer.Context", SimpleNamespace(obj=False)), raising(ZeroDivisionError()))
+        end(cast("typer.Context", SimpleNamespace(obj=False)), raising(ZeroDivisionError()))
 
 
 @pytest.mark.parametrize(
