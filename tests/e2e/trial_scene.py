@@ -144,7 +144,7 @@ class TrialScene(Scene):
             "gates": json.dumps(GATES),
             "coverage_gaps": '["evaluations", "the child\'s own save and resume"]',
             "automatic_rollback": json.dumps(self._automatic),
-            "startup_limit": '"20s"',
+            "startup_limit": '"40s"',
             "rollback_by": f"{datetime.now(UTC) + timedelta(hours=8):%Y-%m-%dT%H:%M:%SZ}",
             "look": '"1s"',
             "inventory": json.dumps([str(self.downstream.path)]),
@@ -190,6 +190,8 @@ class TrialScene(Scene):
             "config": {"launch": '"launch.json"', "file": '"{output_root}/config.json"'},
             "cadence": {"check": '"1s"', "after_submit": '"1s"', "stabilise": '"1s"'},
             'thresholds."monitor.stale"': {"cadences": "60"},
+            # A step takes a 25th of a second here; on a busy machine its row may still be seconds late.
+            'thresholds."progress.stalled"': {"quiet": '"12s"'},
         }
         return "\n".join(f"{key} = {value}" for key, value in top.items()) + "\n\n" + to_toml(tables)
 
