@@ -23,12 +23,14 @@ class Fault:
     why: str
     """Words of why it is a no-go."""
     retries: int = 0
+    before: int | None = None
+    """The step that it never logs; None: it trains on."""
 
 
 LOSS = Fault("loss", "--loss-factor 1.005", "loss mean <= +0.002")
 SLOW = Fault("slow", "--slow 1.5", "tokens_per_second mean >= -5%")
-HANG = Fault("hang", "--hang-at 50", "")
-CRASH = Fault("crash", "--crash-at 50", "", retries=100)
+HANG = Fault("hang", "--hang-at 50", "", before=50)
+CRASH = Fault("crash", "--crash-at 50", "", retries=100, before=50)
 
 
 @pytest.mark.timeout(240)
@@ -59,3 +61,6 @@ async def _rolled_back(directory: Path, cluster: IrisCluster, fault: Fault) -> N
         assert before.uid != after.uid
         assert {start.sha for start in scene.starts(scene.child_id)} == {scene.new_sha}
         assert fault.retries or len(scene.starts(scene.child_id)) == 1
+        tried = {row["step"] for row in await scene.rows(scene.child_id)}
+        assert min(tried) == HANDOFF
+        assert fault.before is None or tried == set(range(HANDOFF, fault.before))

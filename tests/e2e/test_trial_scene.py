@@ -37,25 +37,6 @@ async def test_a_cut_over_and_a_rollback_by_hand_leave_one_job_each_time_with_it
         assert f"Loading checkpoint from {scene.handoff}\n" in log
 
 
-async def test_a_child_without_its_handoff_fails_and_one_that_crashes_is_tried_again_from_it(
-    tmp_path: Path, iris_cluster: IrisCluster
-) -> None:
-    async with TrialScene(tmp_path, iris_cluster, "bad", change="--crash-at 50", retries=100) as scene:
-        scene.launch_child()
-        await scene.hero.until(lambda: len(scene.starts(scene.child_id)) > 1, 30, "it is tried again")
-        assert await scene.rows(scene.child_id) == []
-        scene.launch()
-        await scene.until_saved()
-
-        async def has_crashed_twice() -> bool:
-            return len({row["execution_uid"] for row in await scene.rows(scene.child_id)}) > 1
-
-        await scene.hero.until(has_crashed_twice, 60, "two attempts train from the handoff and crash")
-
-        assert set(scene.living()) == {scene.job_id, scene.child_job}
-        assert {row["step"] for row in await scene.rows(scene.child_id)} == set(range(HANDOFF, 50))
-
-
 async def _window_is_there(scene: TrialScene, run_id: str) -> bool:
     steps = {row["step"] for row in await scene.rows(run_id)}
     return steps.issuperset(range(HANDOFF, HANDOFF + WINDOW))

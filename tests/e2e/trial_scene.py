@@ -181,6 +181,7 @@ class TrialScene(Scene):
                 "entity": f'"{self.wandb.entity}"',
                 "project": f'"{PROJECT}"',
                 "id": f'"{run_id}"',
+                "resume": '"allow"',
             }
             tables = {**tables, "tracker": tracker}
         tables = {
