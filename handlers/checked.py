@@ -7,6 +7,7 @@ import hashlib
 from datetime import datetime
 
 from bot.model.action import Action, ActionState, StepName
+from bot.model.conduct import Stage
 from bot.model.curve import CURVE, Curve, read_curve
 from bot.model.durations import say_duration
 from bot.model.event import RunChecked
@@ -30,6 +31,9 @@ from handlers.news import Changes, changes_after
 from handlers.observed import Seen, is_launching, observe
 
 JOB_ENDED = CheckId("job.ended")
+_LAUNCHING = frozenset({Stage.OLD_STOPPED, Stage.LAUNCHED, Stage.RUNNING})
+"""The stages of a trial in which a launch of its child is what Hero itself has made; the executor sees to it that there
+is no other."""
 _STORM = 4
 """From so many new findings at one check on, they are told as one."""
 
@@ -163,6 +167,10 @@ def _greet(context: Context, record: Record, picture: Seen, at: datetime) -> lis
                 next_=f"failures and requests come here; the DRI is {context.contract.dri}",
             )
         ]
+    if record.trial_of is not None and record.trial_stage in _LAUNCHING:
+        headline, severity = f"launched by the cut-over of {record.trial_of}: {instance.job_id}", Severity.INFO
+    else:
+        headline, severity = f"a new launch appeared that Hero did not make: {instance.job_id}", Severity.WARNING
     return [
         tellings.tell(
             context,
@@ -170,8 +178,8 @@ def _greet(context: Context, record: Record, picture: Seen, at: datetime) -> lis
             at,
             kind=UpdateKind.LAUNCHED,
             key=f"launched/{instance.number}",
-            headline=f"a new launch appeared that Hero did not make: {instance.job_id}",
-            severity=Severity.WARNING,
+            headline=headline,
+            severity=severity,
             evidence=(f"launch number {instance.number}, submitted {_time(context, instance.submitted_at)}",),
             next_="Hero watches it as this run's current instance",
         )

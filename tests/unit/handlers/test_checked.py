@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from bot.model.action import Action, StepName
+from bot.model.conduct import Stage
 from bot.model.event import RunChecked
 from bot.model.incident import Acknowledged, Incident, Open, Resolved, open_incident
 from bot.model.job import JobState
@@ -439,6 +440,18 @@ def test_a_job_launched_again_by_hand_takes_the_question_back() -> None:
         UpdateKind.REQUEST_ANSWERED,
     }
     assert "Hero did not make" in told(decision, UpdateKind.LAUNCHED).headline
+
+
+def test_the_child_of_a_trial_that_appears_in_a_cut_over_is_no_stranger_s_launch() -> None:
+    known = failed().model_copy(update={"trial_of": "hero-old", "trial_stage": Stage.LAUNCHED})
+    look = snapshot(later(15), launch=instance(), jobs=job(submitted_at=later(10)), checkpoints=SAVED)
+
+    launched = told(check(known, look, verdict_of(ENDED, Pass())), UpdateKind.LAUNCHED)
+    after = check(known.model_copy(update={"trial_stage": Stage.CLOSED}), look, verdict_of(ENDED, Pass()))
+
+    assert launched.headline.startswith("launched by the cut-over of hero-old: ")
+    assert launched.severity is Severity.INFO
+    assert "Hero did not make" in told(after, UpdateKind.LAUNCHED).headline
 
 
 def test_a_hand_launch_that_has_failed_as_well_is_asked_about_in_the_same_check() -> None:
