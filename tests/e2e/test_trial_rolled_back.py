@@ -29,8 +29,8 @@ class Fault:
 
 LOSS = Fault("loss", "--loss-factor 1.005", "loss mean <= +0.002")
 SLOW = Fault("slow", "--slow 1.5", "tokens_per_second mean >= -5%")
-HANG = Fault("hang", "--hang-at 50", "", before=50)
-CRASH = Fault("crash", "--crash-at 50", "", retries=100, before=50)
+HANG = Fault("hang", "--hang-at 50", "stalled at step 49", before=50)
+CRASH = Fault("crash", "--crash-at 50", "retr", retries=100, before=50)
 
 
 @pytest.mark.timeout(240)
@@ -45,7 +45,7 @@ async def test_a_change_that_fails_is_rolled_back_at_once_and_the_old_run_alone_
 
 async def _rolled_back(directory: Path, cluster: IrisCluster, fault: Fault) -> None:
     scene = TrialScene(directory, cluster, fault.name, change=fault.change, retries=fault.retries)
-    async with scene, killing(scene, fault.name, times=4, every_s=(5.0, 12.0)):
+    async with scene, killing(scene, fault.name, times=3, every_s=(5.0, 12.0)):
         await scene.cut_over()
         await scene.until_stage("no_go", "rolled_back", "closed", within_s=90)
         await scene.until_stage("closed", within_s=90)
