@@ -172,6 +172,9 @@ DOWN = Check(
 class ContradictThresholds(Thresholds):
     fresh: Duration = timedelta(minutes=10)
     """A sign of life counts as one for so long."""
+    last_words: Duration = timedelta(minutes=1)
+    """What a trainer that was ended says so soon after it was first seen to be over is no life. Ours: a killed process
+    outlives its job by seconds, and pods have a grace period of half a minute."""
     wind_down: Duration = timedelta(minutes=30)
     """A trainer that has finished may take so long to end, and at least a cadence. Ours: it evaluates and exports."""
 
@@ -187,7 +190,7 @@ def contradict(
             return NotApplicable(reason="this launch's trainer was never heard"), memory
         case Standing() as standing if standing.is_dead and _is_heard(seen, limits, memory):
             memory = memory.model_copy(update={"opposed_since": memory.opposed_since or seen.at})
-            return _judge_alive(seen, memory, standing, cadence), memory
+            return _judge_alive(seen, memory, standing, limits, cadence), memory
         case Standing.LIVE if memory.phase is Phase.FINISHED:
             memory = memory.model_copy(update={"opposed_since": None})
             return _judge_finished(seen, memory, max(cadence, limits.wind_down)), memory
@@ -202,12 +205,14 @@ def _is_heard(seen: Snapshot, limits: ContradictThresholds, memory: Heard) -> bo
     return is_fresh and memory.phase is not Phase.FINISHED
 
 
-def _judge_alive(seen: Snapshot, memory: Heard, standing: Standing, cadence: timedelta) -> Verdict:
+def _judge_alive(
+    seen: Snapshot, memory: Heard, standing: Standing, limits: ContradictThresholds, cadence: timedelta
+) -> Verdict:
     since = memory.opposed_since or seen.at
     # The last words of a dead trainer may come late, but only once.
-    if seen.at - since >= cadence and memory.at is not None and memory.at > since:
+    if seen.at - since >= cadence and memory.at is not None and memory.at > since + limits.last_words:
         return Fail(finding=_alive_finding(seen, memory, standing, since))
-    return NotApplicable(reason="the two contradict each other for less than a cadence")
+    return NotApplicable(reason="the two contradict each other for less than a cadence, or by last words alone")
 
 
 def _judge_finished(seen: Snapshot, memory: Heard, limit: timedelta) -> Verdict:

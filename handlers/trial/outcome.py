@@ -165,7 +165,8 @@ def _cut_over(move: _Move) -> News:
         trial = trial.reached(stage, move.at, **changes)
         state = RunState.STOPPED if stage is Stage.OLD_STOPPED else move.record.run.state
         run = move.run(trial=trial, state=state)
-        told.append(_step_told(move, run, trial, outcome.detail))
+        if stage is not Stage.FORKED or trial.plan.fork is not None:
+            told.append(_step_told(move, run, trial, outcome.detail))
     if move.has_ended and not move.is_done:
         run, failed = _cut_over_failed(move, trial)
         told.append(failed)

@@ -43,11 +43,12 @@ def look(at: datetime, telemetry: Telemetry | Unknown, **readings: Any) -> Snaps
     return snapshot(at, **readings).model_copy(update={"telemetry": read})
 
 
-def judge(check: Check[Any, Any], *looks: Snapshot) -> Verdict:
+def judge(check: Check[Any, Any], *looks: Snapshot, every: timedelta | None = None) -> Verdict:
     """Return the verdict on the last of the looks; the memory goes through JSON as in the store."""
     memory, verdict = check.memory, None
+    watched = contract(cadence={"check": every}) if every else contract()
     for seen in looks:
-        verdict, after = check.judge(seen, contract(), check.thresholds, memory)
+        verdict, after = check.judge(seen, watched, check.thresholds, memory)
         memory = type(after).model_validate_json(after.model_dump_json())
     assert verdict is not None
     return verdict
@@ -232,6 +233,21 @@ def test_last_words_that_arrive_late_contradict_nothing() -> None:
     looks = [look(later(m), last, jobs=failed_job(finished_at=AT)) for m in (1, 9, 16, 31)]
 
     assert not any(is_told(CONTRADICT, *looks[: n + 1]) for n in range(len(looks)))
+
+
+def test_what_a_killed_trainer_says_while_it_ends_is_no_life_however_often_one_looks() -> None:
+    """A run that is looked at every second, as in a trial, sees rows of the seconds after the kill."""
+    ended = AT + timedelta(seconds=1)
+    heard = (0, 2, 4, 4, 4)
+    looks = [
+        look(AT + timedelta(seconds=at), says(AT + timedelta(seconds=said)), jobs=failed_job(finished_at=ended))
+        for at, said in zip((1, 3, 5, 40, 90), heard, strict=True)
+    ]
+    later_on = look(AT + timedelta(seconds=100), says(AT + timedelta(seconds=95)), jobs=failed_job(finished_at=ended))
+
+    each = timedelta(seconds=1)
+    assert not any(isinstance(judge(CONTRADICT, *looks[: n + 1], every=each), Fail) for n in range(len(looks)))
+    assert isinstance(judge(CONTRADICT, *looks, later_on, every=each), Fail)
 
 
 def test_a_contradiction_that_ends_begins_anew() -> None:
