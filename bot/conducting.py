@@ -7,7 +7,7 @@ anything but the report, which is a picture of what was read.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import structlog
@@ -51,6 +51,7 @@ _REPLAYED = 2
 _REPLAY_LIMIT = timedelta(hours=24)
 _STAGED = (Group.PLAN, Group.RECORD)
 _NOTHING = History({})
+_JOBS_SAID = 3
 
 
 class Reports(Protocol):
@@ -252,7 +253,8 @@ class Conductor:
 
     async def _compared(self, on: _On, bare: TrialLook) -> TrialLook:
         jobs = await self._child_jobs(on)
-        look = bare.model_copy(update={"child": jobs, "stuck": _stuck(on)})
+        said = _say_child(on, jobs, self._clock.now())
+        look = bare.model_copy(update={"child": jobs, "stuck": _stuck(on), "child_said": said})
         if on.child is None:
             return look.model_copy(update={"comparison_gap": "the child's contract cannot be used"})
         incidents = await self._incidents(on)
@@ -345,6 +347,24 @@ class Conductor:
 
 def _pins(rehearsed: Rehearsal) -> tuple[Pin, ...]:
     return rehearsed.pins.value if isinstance(rehearsed.pins, Known) else ()
+
+
+def _say_child(on: _On, jobs: Reading[tuple[Job, ...]], now: datetime) -> tuple[str, ...]:
+    """Say what the orchestrator shows of the child, and how old its newest step is by its own last check."""
+    if isinstance(jobs, Unknown):
+        return (f"NOT KNOWN: the child's job ({jobs.detail})",)
+    progress = on.beside.run.progress if on.beside else None
+    lines = [f"{job.job_id}: {job.state}{_say_attempts(job)}" for job in jobs.value[:_JOBS_SAID]]
+    if progress is not None and progress.step is not None and progress.step_at is not None:
+        lines.append(f"newest step: {progress.step}, {say_duration(now - progress.step_at)} old")
+    return tuple(lines)
+
+
+def _say_attempts(job: Job) -> str:
+    if isinstance(job.tasks, Unknown):
+        return f", its tasks are not known ({job.tasks.detail})"
+    newest = [each.current_attempt.attempt for each in job.tasks.value if each.current_attempt is not None]
+    return f", {len(job.tasks.value)} tasks, newest attempt {max(newest)}" if newest else ""
 
 
 def _links(on: _On) -> tuple[tuple[str, str], ...]:

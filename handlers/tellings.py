@@ -4,6 +4,7 @@ from datetime import datetime
 
 from bot.model.action import Action, StepName
 from bot.model.chart import Chart
+from bot.model.conduct import STAGE_WORDS, Stage
 from bot.model.delivery import ChannelName, Target
 from bot.model.durations import say_duration
 from bot.model.event import Place
@@ -103,7 +104,7 @@ def _live_headline(record: Record) -> str:
     if record.run.is_paused:
         return "not watched now: the watch is paused"
     alive = sorted((i for i in record.incidents if i.is_open), key=lambda i: (-i.finding.severity.rank, i.number))
-    words = [STATE_WORDS[record.run.state]]
+    words = [STATE_WORDS[record.run.state], *_trial_words(record)]
     if (asked := record.open_request) is not None:
         words.append(f"{asked.name} waits for {asked.dri}")
     if alive:
@@ -112,6 +113,16 @@ def _live_headline(record: Record) -> str:
     else:
         words.append("no open incident")
     return "; ".join(words)
+
+
+def _trial_words(record: Record) -> tuple[str, ...]:
+    """Say that a trial is under way, and how far it is; of either of its two runs."""
+    trial = record.run.trial
+    if trial is not None and not trial.is_over:
+        return (f"trial of {trial.plan.child_run_id}: {STAGE_WORDS[trial.stage]}",)
+    if record.trial_of is not None and record.trial_stage not in {None, Stage.CLOSED}:
+        return (f"on trial in the place of {record.trial_of}",)
+    return ()
 
 
 def promoted(context: Context, record: Record, reason: str, at: datetime) -> Telling:

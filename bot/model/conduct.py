@@ -48,6 +48,23 @@ class Stage(StrEnum):
         return self in {Stage.OLD_STOPPED, Stage.LAUNCHED, Stage.RUNNING, Stage.NO_GO}
 
 
+STAGE_WORDS = {
+    Stage.PLANNED: "agreed",
+    Stage.RECORDED: "its launch record is on main",
+    Stage.REHEARSED: "rehearsed and reviewed",
+    Stage.CONTROL_COMPLETE: "the control is complete",
+    Stage.FORKED: "the tracker's history is forked",
+    Stage.OLD_STOPPED: "the old run is stopped",
+    Stage.LAUNCHED: "the child is launched",
+    Stage.RUNNING: "the child trains",
+    Stage.GO: "go",
+    Stage.NO_GO: "no-go",
+    Stage.ROLLED_BACK: "rolled back",
+    Stage.CLOSED: "closed",
+}
+"""How people read a stage."""
+
+
 class Ending(StrEnum):
     """How a trial came to its end."""
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from bot.model.conduct import Ending, Review, Stage, Trial
+from bot.model.conduct import STAGE_WORDS, Ending, Review, Stage, Trial
 from bot.model.errand import ErrandKind
 from bot.model.person import Person
 from bot.model.plan import RequestState
@@ -15,7 +15,6 @@ from bot.render.words import say_time
 from handlers import tellings
 from handlers.commands.question import Answered, Question, audit_entry, find_run, known_person, refuse_words, say
 from handlers.commands.wishing import send_on
-from handlers.trial.scene import STAGE_WORDS
 
 _USAGE = (
     "trial [RUN] — how far the trial is, and what its gates say",

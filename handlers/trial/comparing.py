@@ -95,7 +95,7 @@ def no_go(scene: Scene, why: str) -> Decision:
     decision = scene.move(
         Stage.NO_GO,
         f"NO-GO: {why}",
-        (*scene.look.stuck, *lines, *_report(scene.trial)),
+        (*scene.look.stuck, *lines, *scene.look.child_said, *_report(scene.trial)),
         after_no_go(scene.trial, scene.context),
         severity=Severity.CRITICAL,
         chart=scene.look.chart,
@@ -183,7 +183,7 @@ def _no_comparison(scene: Scene) -> Decision:
         scene,
         "blind",
         f"the two runs cannot be compared: {scene.look.comparison_gap or 'nothing was read'}",
-        _report(scene.trial),
+        (*scene.look.child_said, *_report(scene.trial)),
         "Hero looks again every minute; what is not known passes nothing",
         about=("blind",),
         severity=Severity.WARNING,
@@ -202,7 +202,7 @@ def _progress(scene: Scene, found: Comparison) -> Decision:
         scene,
         "gates",
         f"{begun}; {verdict_line(found)}",
-        (*comparison_lines(found, limit=_SHOWN), *_gap(scene), *_report(scene.trial)),
+        (*comparison_lines(found, limit=_SHOWN), *scene.look.child_said, *_gap(scene), *_report(scene.trial)),
         "an update comes when a gate's word changes, and the question for go or no-go at the end of the window",
         about=(str(has_begun), *outcomes, *quiet),
         severity=Severity.INFO,
@@ -237,7 +237,12 @@ def _ask_go(scene: Scene, found: Comparison) -> Decision:
     whole = found.outcome is Outcome.PASS
     unclear = "the window is over, and not every gate can be told"
     reason = "every gate passes over the whole window" if whole else unclear
-    lines = (*comparison_lines(found, limit=_SHOWN), *_gap(scene), *_report(scene.trial))
+    lines = (
+        *comparison_lines(found, limit=_SHOWN),
+        *scene.look.child_said,
+        *_gap(scene),
+        *_report(scene.trial),
+    )
     decision = scene.put(plan, reason, (*lines, "`deny` is a no-go, and the old run is launched again"))
     if decision.run is None and scene.record.run.trial != scene.trial:
         return decision.model_copy(update={"run": scene.run(scene.trial)})

@@ -31,6 +31,8 @@ class TrialLook(Value):
     """The old run's job, when it is seen to live on and the child to have none: nothing is to be rolled back."""
     child: Reading[tuple[Job, ...]] | None = None
     """The child's job and those below it."""
+    child_said: tuple[str, ...] = ()
+    """The child's job, its attempts and how old its newest step is, one line each."""
     stuck: tuple[str, ...] = ()
     """Why the child counts as hung or broken: its open incidents that say so."""
     comparison: Comparison | None = None

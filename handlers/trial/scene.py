@@ -18,21 +18,6 @@ from handlers import tellings
 from handlers.context import Context
 from handlers.trial.look import TrialLook
 
-STAGE_WORDS = {
-    Stage.PLANNED: "agreed",
-    Stage.RECORDED: "its launch record is on main",
-    Stage.REHEARSED: "rehearsed and reviewed",
-    Stage.CONTROL_COMPLETE: "the control is complete",
-    Stage.FORKED: "the tracker's history is forked",
-    Stage.OLD_STOPPED: "the old run is stopped",
-    Stage.LAUNCHED: "the child is launched",
-    Stage.RUNNING: "the child trains",
-    Stage.GO: "go",
-    Stage.NO_GO: "no-go",
-    Stage.ROLLED_BACK: "rolled back",
-    Stage.CLOSED: "closed",
-}
-
 
 @dataclass(frozen=True)
 class Scene:

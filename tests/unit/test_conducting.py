@@ -188,6 +188,7 @@ async def test_equal_runs_pass_and_the_report_is_published_with_the_verdict() ->
     assert look.is_past_window
     assert look.report_url == "https://hero.example/trials/"
     assert world.published == [look.comparison]
+    assert look.child_said == (f"{CHILD_JOB}: running, 1 tasks, newest attempt 0",)
 
 
 async def test_a_loss_that_is_half_a_percent_worse_fails() -> None:

@@ -20,6 +20,7 @@ from bot.model.trialplan import GoPlan, RollbackPlan, TrialPlan
 from bot.model.value import PersonName
 from checks.trial.control import ControlSays
 from checks.trial.trajectory import TrajectorySays
+from handlers.tellings import live_status
 from tests.fakes.snapshots import AT
 from tests.unit.handlers.scene import ADA, record
 from tests.unit.handlers.trial.story import CHILD, Story, agreed, compared, cutover, guard, rollback
@@ -369,6 +370,20 @@ def test_after_the_rollback_the_old_trajectory_is_looked_at_before_the_trial_is_
 
     assert story.trial.ending is Ending.ROLLED_BACK
     assert any("rolled back, and" in told for told in story.told)
+
+
+def test_the_live_status_of_both_runs_says_that_a_trial_is_under_way() -> None:
+    story = Story()
+    story.cut_over()
+    child = record(trial_of=story.record.run_id, trial_stage=story.stage())
+
+    old = live_status(story.context, story.record, story.at).update.headline
+    new = live_status(story.context, child, story.at).update.headline
+    over = live_status(story.context, child.model_copy(update={"trial_stage": Stage.CLOSED}), story.at).update.headline
+
+    assert "trial of hero-next: the child trains" in old
+    assert f"on trial in the place of {story.record.run_id}" in new
+    assert "trial" not in over
 
 
 def test_neither_run_of_a_trial_is_launched_by_the_ordinary_policy_while_it_decides() -> None:
