@@ -25,7 +25,8 @@ _TAKEN_AWAY = frozenset({TaskState.PREEMPTED, TaskState.COSCHED_FAILED})
 """Preempted, or gone with the rest of the gang: no crash, whatever the exit code; the next attempt is a retry."""
 _FAILED_JOBS = frozenset({JobState.FAILED, JobState.WORKER_FAILED, JobState.UNSCHEDULABLE})
 _SEVERE = frozenset({Severity.WARNING, Severity.CRITICAL})
-_SEES_NOTHING = CheckId("monitor.stale")
+_OF_HERO = "monitor."
+"""What is about Hero itself: what it can't read, did not check in time, or a check of its own that broke."""
 _TRACKER = CheckId("tracker.identity")
 _BEHIND = frozenset({"link", "global_step"})
 """The keys of ``tracker.identity`` that are about how far the tracker is."""
@@ -41,7 +42,7 @@ def count_happened(
     """Count what went wrong with the child since its launch.
 
     An alert is a warning or a critical incident. Two kinds are none, since they say nothing against the child:
-    ``monitor.stale`` is about Hero's own sight, and what Hero can't see is Unknown here too and passes nothing by
+    ``monitor.*`` is about Hero's own sight, and what Hero can't see is Unknown here too and passes nothing by
     itself; ``tracker.identity`` where it finds the tracker behind, which shows the history that the child inherited at
     the fork and lags behind its rows (deploy checklist, "Execute the trial", item 5). A tracker that shows another run
     than the child's is an alert.
@@ -117,7 +118,7 @@ def _with_log(watchdogs: int, log: Reading[LogTail] | None) -> int | None:
 def _is_alert(incident: Incident, since: datetime) -> bool:
     """Whether people were, or are, told of something against the child; what is not seen often enough yet is none."""
     is_behind = incident.check == _TRACKER and incident.key in _BEHIND
-    if incident.check == _SEES_NOTHING or is_behind or incident.finding.severity not in _SEVERE:
+    if incident.check.startswith(_OF_HERO) or is_behind or incident.finding.severity not in _SEVERE:
         return False
     match incident.state:
         case Pending():

@@ -13,8 +13,11 @@ from bot.model.trial import Happened, Outcome
 from bot.model.value import CheckId, PersonName
 from bot.model.verdict import Finding, Severity
 from checks import CHECKS
+from checks.check import BROKEN
+from checks.monitor import STALE_ID
 from checks.trial.compare import judge_quiet
 from checks.trial.quiet import count_happened
+from handlers.timers import UNCHECKED
 from tests.fakes.snapshots import AT, RUN, attempt, failed_job, job, later, task, unknown
 
 SINCE = AT - timedelta(minutes=30)
@@ -135,7 +138,12 @@ def test_the_log_tells_of_a_watchdog_before_the_orchestrator_does(line: str) -> 
         (incident(state=Resolved(at=AT)), 1),
         (incident(state=Resolved(at=AT), is_told=False), 0),
         (incident(state=Resolved(at=SINCE - timedelta(seconds=1))), 0),
-        (incident("monitor.stale", state=Open()), 0),
+        *(
+            (incident(each, severity, state=Open()), 0)
+            for each in (STALE_ID, BROKEN, UNCHECKED)
+            for severity in Severity
+        ),
+        (incident("monitoring.lost", state=Open()), 1),
         (incident("tracker.identity", key="global_step", state=Open()), 0),
         (incident("tracker.identity", key="link", state=Open()), 0),
         (incident("tracker.identity", key="id", state=Open()), 1),
