@@ -1,8 +1,8 @@
 """One gate, judged: pass, fail, or cannot tell yet.
 
 It fails as soon as the differences are shown to be beyond the limit, at whatever look. It passes at the end of the
-window alone, with every agreed step there on both sides, a control that says something, and differences that are shown
-to be within the limit. Everything else is "cannot tell".
+window alone, with every agreed step there on both sides, two runs whose figure says something, and differences that
+are shown to be within the limit. Everything else is "cannot tell".
 """
 
 import math
@@ -86,7 +86,7 @@ def _outcome(fails: bool) -> Outcome:  # noqa: FBT001 - one caller's one word
 
 
 def _conclude(gate: Gate, measured: Measured, pairs: Pairs, alpha: float) -> tuple[Outcome, tuple[str, ...]]:
-    gaps = (*_gaps(gate, pairs), *flat(gate, pairs))
+    gaps = (*_gaps(gate, pairs), *flat(gate, pairs), *_still(gate, pairs))
     is_whole = pairs.covered == pairs.expected and pairs.ended and pairs.covered >= _FEWEST_FOR_ALL
     if is_whole and measured.all_beyond:
         return Outcome.FAIL, ("every single step is beyond the limit",)
@@ -184,6 +184,19 @@ def flat(gate: Gate, pairs: Pairs) -> tuple[str, ...]:
     if gate.may_be_flat:
         return ()
     return (f"the control is {low:g} at every step; say `flat` behind the gate where that is meant to be",)
+
+
+def _still(gate: Gate, pairs: Pairs) -> tuple[str, ...]:
+    """Say why a child that never changes says nothing; a constant control is judged by ``flat``, and by itself."""
+    low, high = pairs.child.min(), pairs.child.max()
+    if low != high:
+        return ()
+    does_control_move = pairs.control.min() != pairs.control.max()
+    if low == 0 and (does_control_move or pairs.control[0] != 0):
+        return (f"the child's {gate.metric} is 0 at every step, and the control's is not: is it measured at all?",)
+    if does_control_move and pairs.steps.size > 1:
+        return (f"the child's {gate.metric} is one and the same at every step, {low:g}, and the control's changes",)
+    return ()
 
 
 def _remarks(gate: Gate, pairs: Pairs) -> tuple[str, ...]:

@@ -244,6 +244,57 @@ def test_a_gap_never_makes_a_pass(seed: int, sd: float, shift: float, gate: str,
         assert judge(gate, one, other).outcome is not Outcome.PASS
 
 
+_KINDS = st.sampled_from(("mean <= +1e3", "max <= +1e3", "p50 >= -1e3", "mean within 1e3", "mean <= +99%"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 500), level=st.sampled_from((0.0, -0.0, 2.3, -1.0, 1e-9)), kind=_KINDS, is_flat=st.booleans()
+)
+def test_a_child_that_never_changes_passes_nothing_where_the_control_moves(
+    seed: int, level: float, kind: str, is_flat: bool
+) -> None:
+    still = figure(np.full(200, level))
+
+    judged = judge(f"x {kind}{' flat' * is_flat}", figure(batches(seed)), still)
+
+    assert judged.outcome is not Outcome.PASS
+    assert judged.outcome is Outcome.FAIL or any("child's x is" in reason for reason in judged.reasons)
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=st.integers(0, 500), at=st.integers(0, 199), kind=_KINDS)
+def test_a_child_that_changes_but_once_is_judged_by_the_limit(seed: int, at: int, kind: str) -> None:
+    control, level = batches(seed), float(batches(seed).mean())
+    child = _changed(figure(np.full(200, level)), at, level + 1e-3)
+
+    assert judge(f"x {kind}", figure(control), child).outcome is Outcome.PASS
+
+
+def test_a_child_that_is_beyond_the_limit_fails_also_where_it_never_changes() -> None:
+    judged = judge("tokens_per_second mean >= -1%", figure(batches(1)), figure(np.zeros(200)))
+
+    assert judged.outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize(("child", "outcome"), [(80.0, Outcome.PASS), (70.0, Outcome.PASS), (0.0, Outcome.CANNOT_TELL)])
+def test_a_constant_child_is_fine_where_a_constant_control_was_agreed_on_and_zero_is_not(
+    child: float, outcome: Outcome
+) -> None:
+    judged = judge("peak_memory max <= +1% flat", figure(np.full(200, 80.0)), figure(np.full(200, child)))
+
+    assert judged.outcome is outcome
+
+
+@given(seed=st.integers(0, 500), kind=_KINDS)
+def test_rows_that_are_equal_to_the_last_bit_are_remarked_on_and_bar_nothing(seed: int, kind: str) -> None:
+    """Two runs of one program may well log the same; whose rows they are is told by the execution."""
+    judged = judge(f"x {kind}", figure(batches(seed)), figure(batches(seed)))
+
+    assert judged.outcome is Outcome.PASS
+    assert any("equal to the last bit" in reason for reason in judged.reasons)
+
+
 @settings(max_examples=40, deadline=None)
 @given(
     seed=st.integers(0, 500),
