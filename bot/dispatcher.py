@@ -22,6 +22,7 @@ from bot.means import Means
 from bot.model.action import Action, ActionState
 from bot.model.audit import AuditEntry
 from bot.model.chronicle import HistoryWritten
+from bot.model.conduct import STAGE_WORDS
 from bot.model.contract import Contract
 from bot.model.delivery import ONE_WAY, ChannelName, Delivery, Never, Target
 from bot.model.errand import Errand, Found
@@ -211,7 +212,8 @@ class Dispatcher:
                 f"contract/{bad.run_id}/{_short_digest(reason)}/{at.isoformat()}",
                 f"{bad.run_id} is not watched: its contract cannot be used",
                 bad.problems,
-                "mend the file; Hero reads it again at the next check, and the other runs are not affected",
+                "mend the file; Hero reads it again at the next check, and the other runs are not affected"
+                + _say_blind_trial(record),
                 at,
             )
             await tx.apply(Decision(run=run, tell=(told,)), bad.run_id, at)
@@ -313,6 +315,13 @@ class Dispatcher:
 
 def _number(instance: Instance | None) -> int | None:
     return instance.number if instance else None
+
+
+def _say_blind_trial(record: Record) -> str:
+    trial = record.run.trial
+    if trial is None or trial.is_over:
+        return ""
+    return f"; ITS TRIAL IS NOT LOOKED AT MEANWHILE ({trial.plan.child_run_id}: {STAGE_WORDS[trial.stage]})"
 
 
 def _short_digest(text: str) -> str:

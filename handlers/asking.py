@@ -7,6 +7,7 @@ from datetime import datetime
 
 from bot.actions.relaunch import differences
 from bot.model.audit import AuditEntry
+from bot.model.conduct import Ending
 from bot.model.incident import Incident
 from bot.model.job import JobState
 from bot.model.plan import Request, RequestState
@@ -77,8 +78,8 @@ def _ask_anew(look: Look) -> Decision:
     """Put a relaunch to the DRI when something calls for it that they were not asked about yet."""
     record = look.record
     incident = incident_to_ask_about(record)
-    if incident is None and not record.run.relaunch_wanted_by:
-        return Decision()
+    if not record.run.relaunch_wanted_by and (incident is None or record.trial_ending is Ending.ROLLED_BACK):
+        return Decision()  # a child that failed its trial is launched again only when somebody wants that
     plan = look.make_plan(look.seen, record)
     if isinstance(plan, NoPlan):
         return _say_why_not(look, incident, plan)
@@ -195,6 +196,7 @@ def _say_why_not(look: Look, incident: Incident | None, plan: NoPlan) -> Decisio
 def _context_lines(look: Look, incident: Incident | None, plan: RelaunchPlan) -> tuple[str, ...]:
     """What helps to decide but is no part of the plan: what is lost, what failed before."""
     lines: list[str] = []
+    lines.extend(_after_trial(look.record))
     if look.record.run.state is RunState.COMPLETED:
         lines.append("NOTE: this run is complete; a launch would only repeat or undo its end")
     if isinstance(look.seen.metrics, Unknown):
@@ -211,6 +213,16 @@ def _context_lines(look: Look, incident: Incident | None, plan: RelaunchPlan) ->
         newest = look.seen.checkpoints.value[-3:]
         lines.extend(f"not used: {c.path}: {c.fault}" for c in newest if not c.is_complete)
     return tuple(lines)
+
+
+def _after_trial(record: Record) -> tuple[str, ...]:
+    """Say which other run a trial has left in the place of this one."""
+    trial = record.run.trial
+    if record.trial_of is not None and record.trial_ending is Ending.ROLLED_BACK:
+        return (f"NOTE: this run failed its trial, and {record.trial_of} was launched again in its place",)
+    if trial is not None and trial.ending is Ending.ACCEPTED:
+        return (f"NOTE: {trial.plan.child_run_id} was accepted in the place of this run",)
+    return ()
 
 
 def _which_run(look: Look, incident: Incident | None, plan: RelaunchPlan) -> tuple[str, ...]:

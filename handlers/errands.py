@@ -35,6 +35,9 @@ def decide_found(record: Record, errand: Errand, found: Found, context: Context,
 def _why_not_asked(record: Record, found: Planned) -> str:
     if (action := record.active_action) is not None:
         return f"a {deed_of(action.plan, record, action)} of this run is under way"
+    trial = record.run.trial
+    if found.plan.kind == "trial" and trial is not None and not trial.is_over:
+        return f"the trial of {trial.plan.child_run_id} is under way"
     same = (r for r in record.requests if r.state == "open" and r.plan.kind == found.plan.kind)
     waiting = next(same, None)
     return f"{waiting.name} asks for a {found.plan.kind} already and waits for {waiting.dri}" if waiting else ""

@@ -17,6 +17,7 @@ from handlers.attempts import decide_chatter, decide_unclear, note
 from handlers.context import Context
 from handlers.gate import Allowed, Attempt, Turned, grant_for, judge_attempt, untouched_action
 from handlers.plans import asks_again, deed_of, first_of
+from handlers.trial.outcome import TRIAL_KINDS
 
 
 def decide_said(
@@ -262,7 +263,10 @@ def _deny_after_yes(
     yes = allowed.request
     because = f": {attempt.note[:400]}" if attempt.note else ""
     why = f"{allowed.by} said no after the yes of {yes.decided_by}, before it was carried out{because}"
-    withdrawn = yes.model_copy(update={"state": RequestState.WITHDRAWN, "note": why})
+    # In a trial a no has a meaning of its own: a no to the go is a no-go, and a rollback is not begun by itself then.
+    state = RequestState.DENIED if yes.plan.kind in TRIAL_KINDS else RequestState.WITHDRAWN
+    by = allowed.by if state is RequestState.DENIED else yes.decided_by
+    withdrawn = yes.model_copy(update={"state": state, "decided_by": by, "note": why})
     ended = action.model_copy(update={"state": ActionState.VOID, "noted": why})
     audit = note(record, attempt, "denied", f"{yes.name} by {allowed.by}, after its yes{because}", at, request=yes)
     run = record.run.model_copy(update={"last_told_at": at})

@@ -97,6 +97,13 @@ class Step(Value):
     at: AwareDatetime
 
 
+class Told(Value):
+    """Something that was told, so that it is not told again before it changes."""
+
+    digest: str
+    at: AwareDatetime
+
+
 class Trial(Value):
     """One trial of a run."""
 
@@ -132,8 +139,8 @@ class Trial(Value):
     """Who asked by command that a question which was answered or has expired is put once more."""
     window_over_at: AwareDatetime | None = None
     """When the child was first seen beyond the window; what is late still arrives for a while after it."""
-    told: str = ""
-    """Digest of what was last told of the guards or the gates: there are updates on change alone."""
+    told: dict[str, Told] = {}
+    """What was last told at this stage, by what it is about: there are updates on change alone."""
     compared: str = ""
     """The newest comparison, as JSON of ``bot.model.trial.Comparison``; empty before the first."""
 

@@ -3,7 +3,7 @@
 from bot.model.action import Action
 from bot.model.audit import AuditEntry
 from bot.model.chronicle import Happening
-from bot.model.conduct import Stage
+from bot.model.conduct import Ending, Stage
 from bot.model.delivery import ChannelName, Posted, Target
 from bot.model.history import VerdictChange
 from bot.model.incident import Incident
@@ -33,6 +33,8 @@ class Record(Value):
     """The run of whose trial this one is or was the child; None for every other run."""
     trial_stage: Stage | None = None
     """How far that trial is."""
+    trial_ending: Ending | None = None
+    """How it ended."""
     next_incident: int = 1
     """Numbers that are free in this transaction; counted over all runs, since people say ``R7`` without a run."""
     next_request: int = 1

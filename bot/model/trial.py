@@ -9,7 +9,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated
 
-from pydantic import AwareDatetime, BeforeValidator, Field, PrivateAttr, StringConstraints
+from pydantic import AwareDatetime, BeforeValidator, Field, PrivateAttr, StringConstraints, ValidationError
 
 from bot.model.durations import Duration
 from bot.model.gate import Gate, parse_gate
@@ -236,6 +236,14 @@ class Comparison(Value):
     others: tuple[Moved, ...]
     notes: tuple[str, ...]
     """What is odd about the two runs' rows, and no reason of one gate."""
+
+
+def read_comparison(text: str) -> Comparison | None:
+    """Return a comparison that was stored as JSON; None for none, and for one of another version of Hero."""
+    try:
+        return Comparison.model_validate_json(text) if text else None
+    except ValidationError:
+        return None
 
 
 def finite(value: float) -> float | None:

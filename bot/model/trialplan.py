@@ -106,6 +106,10 @@ class RollbackPlan(PlanBase):
     """The child's job; None when it has none that lives."""
     launch: RelaunchPlan
     """The old run's."""
+    unseen: str = ""
+    """The child's job that the orchestrator does not show though nobody saw it end, in words; empty when there is none."""
+    keeps: str = ""
+    """The old run's launch that lives already, by another hand; empty when there is none."""
 
     @property
     def parts(self) -> tuple[PlanBase, ...]:

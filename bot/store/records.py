@@ -83,6 +83,7 @@ async def _record(connection: AsyncConnection, run: Run) -> Record:
         posted=await ledger.of_run(connection, run_id),
         trial_of=trial.run_id if trial else None,
         trial_stage=trial.trial.stage if trial and trial.trial else None,
+        trial_ending=trial.trial.ending if trial and trial.trial else None,
         next_incident=free.get("incident", 1),
         next_request=free.get("request", 1),
         next_action=free.get("action", 1),
@@ -90,10 +91,18 @@ async def _record(connection: AsyncConnection, run: Run) -> Record:
 
 
 async def _trial_of(connection: AsyncConnection, run_id: RunId) -> Run | None:
-    """Return the run of whose newest trial this one is the child, the latest of several; None for every other run."""
+    """Return the run of whose trial this one is the child; None for every other run.
+
+    Of several the one whose trial is under way counts, whichever was agreed to first; then the latest.
+    """
     child = runs.c.value["trial"]["plan"]["child_run_id"].as_string()
     found = await _values(connection, Run, select(runs.c.value).where(child == run_id))
-    return max(found, key=lambda run: run.trial.request if run.trial else 0, default=None)
+    return max(found, key=_newest_trial, default=None)
+
+
+def _newest_trial(run: Run) -> tuple[bool, int]:
+    trial = run.trial
+    return (False, 0) if trial is None else (not trial.is_over, trial.request)
 
 
 async def _live_and_newest[V: Value](

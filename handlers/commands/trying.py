@@ -8,13 +8,15 @@ from bot.model.person import Person
 from bot.model.plan import RequestState
 from bot.model.record import Decision, Record
 from bot.model.run import Run
-from bot.model.trial import Comparison
+from bot.model.trial import read_comparison
 from bot.model.value import Value
 from bot.render.trial import comparison_lines
 from bot.render.words import say_time
 from handlers import tellings
 from handlers.commands.question import Answered, Question, audit_entry, find_run, known_person, refuse_words, say
 from handlers.commands.wishing import send_on
+from handlers.plans import deed_of
+from handlers.trial.standing import why_not_standing
 
 _USAGE = (
     "trial [RUN] — how far the trial is, and what its gates say",
@@ -126,7 +128,7 @@ def _asked_again(question: Question, record: Record, trial: Trial, person: Perso
     """Have a question put once more that was answered with no, or has expired."""
     if trial.stage not in {Stage.CONTROL_COMPLETE, Stage.FORKED, Stage.RUNNING}:
         return _Refused(why=f"there is nothing to ask now, the trial is at: {STAGE_WORDS[trial.stage]}")
-    after = trial.model_copy(update={"question_wanted_by": person.name, "told": ""})
+    after = trial.model_copy(update={"question_wanted_by": person.name, "told": {}})
     answer = f"Hero looks at the trial of {trial.plan.child_run_id} now and puts the question once more if it holds."
     return _After(trial=after, what="trial_question_wanted", answer=answer)
 
@@ -156,18 +158,19 @@ def _abandoned(question: Question, record: Record, trial: Trial, person: Person)
 
 
 def _rolled_back(question: Question, record: Record, trial: Trial, person: Person) -> _After | _Refused:
-    if trial.stage.is_before_the_stop and record.active_action is None:
+    active = record.active_action
+    if trial.stage.is_before_the_stop and (active is None or active.plan.kind != "cutover"):
         return _Refused(why=f"the old run trains; `/hero trial abandon {record.run_id}` ends the trial")
     if trial.stage in {Stage.GO, Stage.ROLLED_BACK}:
         return _Refused(why=f"the trial is past that: {STAGE_WORDS[trial.stage]}")
-    dri = question.contexts[record.run_id].contract.dri
-    update: dict[str, object] = {"rollback_wanted_by": person.name, "question_wanted_by": person.name, "told": ""}
+    contract = question.contexts[record.run_id].contract
+    update: dict[str, object] = {"rollback_wanted_by": person.name, "question_wanted_by": person.name, "told": {}}
     after = trial.model_copy(update=update)
-    how = (
-        f"{trial.standing.by} has allowed it with the plan, so Hero begins at once"
-        if trial.standing is not None and trial.standing.by == dri
-        else f"it is put to {dri}; nothing is changed before their yes"
-    )
+    how = f"it is put to {contract.dri}; nothing is changed before their yes"
+    if active is not None:
+        how = f"it is planned as soon as the {deed_of(active.plan, record, active)} under way has ended"
+    elif trial.standing is not None and not why_not_standing(trial, contract):
+        how = f"{trial.standing.by} has allowed it with the plan, so Hero begins at once unless it meets something else"
     return _After(
         trial=after,
         what="rollback_wanted",
@@ -199,7 +202,7 @@ def _headline(run: Run, trial: Trial) -> str:
 
 
 def _lines(question: Question, trial: Trial) -> tuple[str, ...]:
-    found = Comparison.model_validate_json(trial.compared) if trial.compared else None
+    found = read_comparison(trial.compared)
     return (
         *((f"why: {trial.why}",) if trial.why else ()),
         *(f"{STAGE_WORDS[step.stage]}: {say_time(step.at, question.timezone)}" for step in trial.steps),

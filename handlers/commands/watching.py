@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+from bot.model.conduct import STAGE_WORDS, Stage
 from bot.model.durations import parse_duration, say_duration
 from bot.model.incident import Acknowledged, Incident, Silenced
 from bot.model.person import Person
@@ -73,6 +74,16 @@ def resume(question: Question, words: tuple[str, ...]) -> Answered:
     return _set_paused(question, words, is_paused=False)
 
 
+def _why_not_paused(record: Record) -> str:
+    """Say why a run has to be watched now; empty for any other. A trial is judged, and rolled back, by looking."""
+    trial = record.run.trial
+    if trial is not None and not trial.is_over:
+        return f"The trial of {trial.plan.child_run_id} is under way: {STAGE_WORDS[trial.stage]}"
+    if record.trial_of is not None and record.trial_stage not in {None, Stage.CLOSED}:
+        return f"{record.run_id} is on trial in the place of {record.trial_of}"
+    return ""
+
+
 def _set_paused(question: Question, words: tuple[str, ...], *, is_paused: bool) -> Answered:
     person = known_person(question)
     if isinstance(person, Answered):
@@ -80,6 +91,8 @@ def _set_paused(question: Question, words: tuple[str, ...], *, is_paused: bool) 
     record = find_only_run(question, words, "pause [RUN], resume [RUN]")
     if isinstance(record, Answered):
         return record
+    if is_paused and (why := _why_not_paused(record)):
+        return say(question, f"{why}; the watch goes on.")
     run = record.run.model_copy(update={"is_paused": is_paused})
     what = "watch_paused" if is_paused else "watch_resumed"
     said = say(question, f"The watch over {record.run_id} is {'paused' if is_paused else 'resumed'}.")

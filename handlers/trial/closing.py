@@ -2,7 +2,7 @@
 
 from bot.model.conduct import Ending, Stage
 from bot.model.record import Decision
-from bot.model.trial import Comparison, Outcome
+from bot.model.trial import Outcome, read_comparison
 from bot.model.verdict import Severity
 from bot.render.trial import comparison_lines
 from handlers.trial.scene import Scene
@@ -18,10 +18,13 @@ _FOLLOWS = {
 def accept(scene: Scene) -> Decision:
     """Publish the comparison and what it does not cover; the ordinary recovery policy holds for the child again."""
     trial = scene.trial
-    found = Comparison.model_validate_json(trial.compared) if trial.compared else None
+    found = read_comparison(trial.compared)
     lines = comparison_lines(found, limit=_SHOWN) if found is not None else ()
     gaps = tuple(f"not covered: {gap}" for gap in trial.plan.coverage_gaps)
-    pins = tuple(f"still names the old run: {each.where}: {each.what}" for each in scene.look.pins)
+    pins = (
+        *((f"NOT KNOWN: what still names the old run ({scene.look.pins_gap})",) if scene.look.pins_gap else ()),
+        *(f"still names the old run: {each.where}: {each.what}" for each in scene.look.pins),
+    )
     reports = tuple(f"report: {url}" for url in (trial.report_url, trial.tracker_report_url) if url)
     return scene.move(
         Stage.CLOSED,
@@ -50,7 +53,7 @@ def hold_against_the_old_trajectory(scene: Scene) -> Decision:
             about=("waiting",),
         )
     what, severity = _FOLLOWS[says.outcome]
-    found = Comparison.model_validate_json(scene.trial.compared) if scene.trial.compared else None
+    found = read_comparison(scene.trial.compared)
     return scene.move(
         Stage.CLOSED,
         f"rolled back, and {what}",

@@ -2,14 +2,17 @@
 
 from datetime import timedelta
 
+from bot.model.action import Action, ActionState
 from bot.model.conduct import Stage, Trial
 from bot.model.job import Job
+from bot.model.plan import RequestState
 from bot.model.reading import Known
 from bot.model.record import Decision
 from bot.model.trial import Comparison, Judged, Outcome
 from bot.model.trialplan import GoPlan
 from bot.model.verdict import Severity
 from bot.render.trial import comparison_lines, gate_line, verdict_line
+from bot.render.words import say_time
 from handlers.trial.outcome import after_no_go
 from handlers.trial.scene import Scene
 
@@ -35,10 +38,13 @@ def start_up(scene: Scene) -> Decision:
 def compare(scene: Scene) -> Decision:
     """Look at the gates: a failed one ends the trial at once, a pass or what cannot be told is put to the DRI."""
     found = scene.look.comparison
-    why = _why_no_go(scene, found)
-    if why:
+    if why := _why_unclear(scene):
+        return no_go(scene, why, is_unclear=True)
+    if why := _why_no_go(scene, found):
         return no_go(scene, why)
     scene = _remembering(scene, found)
+    if scene.look.old_lives:
+        return _both_live(scene)
     if found is None:
         return _no_comparison(scene)
     if found.outcome is Outcome.PASS or _is_over(scene):
@@ -69,17 +75,41 @@ def _why_no_go(scene: Scene, found: Comparison | None) -> str:
     return f"{'gates' if len(failed) > 1 else 'a gate'} failed: {failed[0]}" if failed else ""
 
 
-def _ended(scene: Scene) -> str:
-    """Say that the child's job is over, or is not the one that was launched; empty while it lives or nobody knows."""
+def _why_unclear(scene: Scene) -> str:
+    """Say that what trains is not what this trial launched, or that nobody saw that end: then people decide."""
     jobs = scene.look.child
     if not isinstance(jobs, Known):
         return ""
     if not jobs.value:
-        return "the orchestrator knows no job of the child any more"
+        return "the orchestrator knows no job of the child any more, and nobody saw it end"
     job: Job = jobs.value[0]
     if scene.trial.child_instance and job.instance_id != scene.trial.child_instance:
         return f"the child was launched again by another hand ({job.instance_id})"
-    return f"the child's job is {job.state}" if job.state.is_terminal else ""
+    return ""
+
+
+def _ended(scene: Scene) -> str:
+    """Say that the child's job is over; empty while it lives or nobody knows."""
+    jobs = scene.look.child
+    if not isinstance(jobs, Known) or not jobs.value:
+        return ""
+    return f"the child's job is {jobs.value[0].state}" if jobs.value[0].state.is_terminal else ""
+
+
+def _both_live(scene: Scene) -> Decision:
+    """Two trainers of one lineage: nothing is accepted, and people have to end one of them."""
+    requests, closed = scene.withdraw("go", "the old run lives beside the child")
+    said = _say(
+        scene,
+        "both-live",
+        f"{scene.look.old_lives} lives beside the child: two trainers of one lineage",
+        (*scene.look.child_said, *_report(scene.trial)),
+        f"end one of them now: `/hero stop {scene.record.run_id}` puts the old run's to its DRI, `/hero rollback` the "
+        "child's; no go is asked for while both live",
+        about=(scene.look.old_lives,),
+        severity=Severity.CRITICAL,
+    )
+    return said.model_copy(update={"requests": requests, "tell": (*closed, *said.tell)})
 
 
 def _has_succeeded(scene: Scene) -> bool:
@@ -87,23 +117,46 @@ def _has_succeeded(scene: Scene) -> bool:
     return isinstance(jobs, Known) and bool(jobs.value) and jobs.value[0].state == "succeeded"
 
 
-def no_go(scene: Scene, why: str) -> Decision:
-    """Return the decision that ends the trial as failed; what comes of it is told, and planned at the next look."""
+def no_go(scene: Scene, why: str, *, is_unclear: bool = False) -> Decision:
+    """Return the decision that ends the trial as failed; what comes of it is told, and planned at the next look.
+
+    Args:
+        scene: with the look that tells so.
+        why: in words.
+        is_unclear: whether nobody knows enough to undo anything on the yes that was given in advance.
+    """
     found = scene.look.comparison
     requests, closed = scene.withdraw("go", f"it is a no-go: {why}")
+    actions = _ended_go(scene, why)
+    failed = scene.trial.model_copy(update={"is_unclear": is_unclear})
     lines = comparison_lines(found, limit=_SHOWN) if found is not None else ()
     decision = scene.move(
         Stage.NO_GO,
         f"NO-GO: {why}",
         (*scene.look.stuck, *lines, *scene.look.child_said, *_report(scene.trial)),
-        after_no_go(scene.trial, scene.context),
+        after_no_go(failed, scene.context),
         severity=Severity.CRITICAL,
         chart=scene.look.chart,
         asks_dri=True,
         why=why[:2000],
+        is_unclear=is_unclear,
         compared=found.model_dump_json() if found is not None else scene.trial.compared,
     )
-    return decision.model_copy(update={"requests": (*requests, *decision.requests), "tell": (*closed, *decision.tell)})
+    return decision.model_copy(
+        update={
+            "requests": (*requests, *decision.requests),
+            "actions": actions,
+            "tell": (*closed, *decision.tell),
+        }
+    )
+
+
+def _ended_go(scene: Scene, why: str) -> tuple[Action, ...]:
+    """End a go that was granted and is still looked at: what it was said yes to holds no more."""
+    active = scene.record.active_action
+    if active is None or active.plan.kind != "go":
+        return ()
+    return (active.model_copy(update={"state": ActionState.VOID, "noted": f"it is a no-go: {why}"}),)
 
 
 def _wanted_back(scene: Scene) -> Decision | None:
@@ -115,7 +168,7 @@ def _wanted_back(scene: Scene) -> Decision | None:
         "rollback-waits",
         f"{wanted} asked for the rollback; it is planned as soon as the cut-over under way has ended",
         (),
-        "the cut-over's step has its limit; nothing else is begun meanwhile",
+        "nothing else is begun meanwhile; a launch whose fate is not known waits until the orchestrator answers",
         about=(wanted,),
     )
 
@@ -149,6 +202,14 @@ def _addressed(scene: Scene) -> Trial:
 def _report(trial: Trial) -> tuple[str, ...]:
     named = (("report", trial.report_url), ("report in the tracker", trial.tracker_report_url))
     return tuple(f"{name}: {url}" for name, url in named if url)
+
+
+def _late(scene: Scene) -> tuple[str, ...]:
+    """Say that the time in which a rollback was meant to be possible is over."""
+    end = scene.trial.plan.rollback_by
+    if end is None or scene.at < end:
+        return ()
+    return (f"LATE: a rollback had to be possible until {say_time(end, scene.context.rules.timezone)}",)
 
 
 def _gap(scene: Scene) -> tuple[str, ...]:
@@ -202,9 +263,15 @@ def _progress(scene: Scene, found: Comparison) -> Decision:
         scene,
         "gates",
         f"{begun}; {verdict_line(found)}",
-        (*comparison_lines(found, limit=_SHOWN), *scene.look.child_said, *_gap(scene), *_report(scene.trial)),
+        (
+            *_late(scene),
+            *comparison_lines(found, limit=_SHOWN),
+            *scene.look.child_said,
+            *_gap(scene),
+            *_report(scene.trial),
+        ),
         "an update comes when a gate's word changes, and the question for go or no-go at the end of the window",
-        about=(str(has_begun), *outcomes, *quiet),
+        about=(str(has_begun), *outcomes, *quiet, *_late(scene)),
         severity=Severity.INFO,
     )
 
@@ -220,9 +287,8 @@ def _say(
     severity: Severity,
 ) -> Decision:
     """Tell it once, and remember this look's comparison whether it is told or not."""
-    kept = scene.record.run.trial != scene.trial
     said = scene.say(key, headline, lines, next_, about=about, severity=severity, chart=scene.look.chart)
-    return said.model_copy(update={"run": scene.run(scene.trial)}) if said.run is None and kept else said
+    return said if said.run is not None else said.model_copy(update={"run": _kept(scene).run})
 
 
 def _ask_go(scene: Scene, found: Comparison) -> Decision:
@@ -234,7 +300,12 @@ def _ask_go(scene: Scene, found: Comparison) -> Decision:
         verdict=_verdict(found),
         coverage_gaps=scene.trial.plan.coverage_gaps,
     )
+    asked = scene.asked("go")
     whole = found.outcome is Outcome.PASS
+    is_open = asked is not None and asked.state is RequestState.OPEN
+    if is_open and asked is not None and not whole and scene.at - asked.asked_at < _LATE:
+        # What comes and goes with a service does not outrun an answer: the yes is held against the gates once more.
+        return _kept(scene)
     unclear = "the window is over, and not every gate can be told"
     reason = "every gate passes over the whole window" if whole else unclear
     lines = (
@@ -244,9 +315,12 @@ def _ask_go(scene: Scene, found: Comparison) -> Decision:
         *_report(scene.trial),
     )
     decision = scene.put(plan, reason, (*lines, "`deny` is a no-go, and the old run is launched again"))
-    if decision.run is None and scene.record.run.trial != scene.trial:
-        return decision.model_copy(update={"run": scene.run(scene.trial)})
-    return decision
+    return decision if decision.run is not None else decision.model_copy(update={"run": _kept(scene).run})
+
+
+def _kept(scene: Scene) -> Decision:
+    """Remember this look's comparison and tell nothing."""
+    return Decision(run=scene.run(scene.trial)) if scene.record.run.trial != scene.trial else Decision()
 
 
 def _verdict(found: Comparison) -> tuple[str, ...]:

@@ -24,6 +24,12 @@ class TrialLook(Value):
     guards: tuple[GuardSays, ...] = ()
     pins: tuple[Pin, ...] = ()
     """What pins the old run downstream, as far as it was found."""
+    pins_gap: str = ""
+    """Why that is not known; then none being found says nothing."""
+    old_lives: str = ""
+    """The old run's own job and its launch, when it lives although it was stopped for the child."""
+    old_gap: str = ""
+    """Why it is not known whether the old run's own job lives."""
     control: ControlSays | None = None
     cutover: CutOverPlan | NoPlan | None = None
     rollback: RollbackPlan | NoPlan | None = None

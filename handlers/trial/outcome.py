@@ -17,6 +17,7 @@ from handlers import tellings
 from handlers.context import Context
 from handlers.plans import asks_again, deed_of
 from handlers.trial.before_cut_over import agreed
+from handlers.trial.standing import why_not_standing
 
 TRIAL_KINDS = frozenset({"trial", "cutover", "go", "rollback"})
 """The kinds of plan that belong to a trial."""
@@ -128,7 +129,8 @@ class _Move:
 
 def _agreement(move: _Move, plan: TrialPlan) -> News:
     """The DRI has said yes to the plan, and it still held: from here on there is a trial."""
-    if not move.is_done:
+    before = move.record.run.trial
+    if not move.is_done or (before is not None and not before.is_over):
         return _not_done(move)
     grant = move.action.grant
     request = next((r for r in move.record.requests if r.number == grant.request), None)
@@ -199,8 +201,8 @@ def _step_told(move: _Move, run: Run, trial: Trial, detail: str) -> Telling:
 def _cut_over_failed(move: _Move, trial: Trial) -> tuple[Run, Telling]:
     """Before the old run was told to stop nothing is lost; after it the old run is launched again."""
     child, noted = trial.plan.child_run_id, move.action.noted
-    if move.action.record(StepName.STOP) is None:
-        run = move.run(trial=trial)
+    if trial.stage.is_before_the_stop and not move.action.tries.get(StepName.STOP):
+        run = move.run(trial=trial.model_copy(update={"rollback_wanted_by": None}))
         again = f"the old run goes on; `/hero trial cutover {move.record.run_id}` asks again once it is mended"
         told = move.tell(
             run,
@@ -212,7 +214,7 @@ def _cut_over_failed(move: _Move, trial: Trial) -> tuple[Run, Telling]:
         )
         return run, told
     why = f"the cut-over stopped at `{move.refused_step()}`: {noted}"
-    after = trial.reached(Stage.NO_GO, move.at, why=why[:2000], told="", is_unclear=move.is_unclear)
+    after = trial.reached(Stage.NO_GO, move.at, why=why[:2000], told={}, is_unclear=move.is_unclear)
     run = move.run(trial=after, state=RunState.UNKNOWN)
     told = move.tell(
         run,
@@ -228,14 +230,14 @@ def _cut_over_failed(move: _Move, trial: Trial) -> tuple[Run, Telling]:
 
 def after_no_go(trial: Trial, context: Context) -> str:
     """Say what comes of a no-go."""
-    if trial.standing is not None and not trial.is_unclear:
-        return f"Hero rolls back now, as {trial.standing.by} allowed with the plan"
+    if trial.standing is not None and not why_not_standing(trial, context.contract):
+        return f"Hero rolls back now, as {trial.standing.by} allowed with the plan, unless it meets something else"
     return f"the rollback is put to {context.contract.dri} next; nothing is changed before that"
 
 
 def _go(move: _Move) -> News:
     trial = move.record.run.trial
-    if not move.is_done or trial is None:
+    if not move.is_done or trial is None or trial.stage is not Stage.RUNNING or trial.rollback_wanted_by is not None:
         return _not_done(move)
     run = move.run(trial=trial.reached(Stage.GO, move.at))
     told = move.tell(
@@ -271,7 +273,7 @@ def _rollback(move: _Move) -> News:
 def _rolled_back(move: _Move, trial: Trial) -> News:
     restored = move.action.record(StepName.RESTORE)
     detail = restored.outcome.detail if restored and restored.outcome else "not known"
-    after = trial.reached(Stage.ROLLED_BACK, move.at, rollback_wanted_by=None, question_wanted_by=None, told="")
+    after = trial.reached(Stage.ROLLED_BACK, move.at, rollback_wanted_by=None, question_wanted_by=None, told={})
     run = move.run(trial=after, state=RunState.RUNNING)
     told = move.tell(
         run,

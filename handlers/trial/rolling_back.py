@@ -10,21 +10,20 @@ from bot.model.update import UpdateKind
 from bot.model.verdict import Severity
 from handlers import tellings
 from handlers.gate import Allowed, grant_for
-from handlers.plans import plan_lines
+from handlers.plans import deed_of, plan_lines
 from handlers.trial.scene import Scene
-
-_MOST_BY_ITSELF = 3
-"""How often the yes in advance is used for one trial: a plan that changes each time before it is carried out is one
-that somebody has to look at."""
+from handlers.trial.standing import why_asked
 
 
 def roll_back(scene: Scene) -> Decision:
     """Carry the rollback out on the yes that came with the plan, or put it to the DRI."""
+    if (active := scene.record.active_action) is not None:
+        return _waits(scene, active)
     plan = scene.look.rollback
-    if scene.record.active_action is not None or plan is None:
+    if plan is None:
         return scene.keep(scene.trial)
     if scene.look.never_stopped:
-        return _never_stopped(scene)
+        return _lives_again(scene) if scene.trial.reached_at(Stage.OLD_STOPPED) else _never_stopped(scene)
     if isinstance(plan, NoPlan):
         return scene.say(
             "no-rollback",
@@ -35,14 +34,49 @@ def roll_back(scene: Scene) -> Decision:
             severity=Severity.CRITICAL,
             asks_dri=True,
         )
-    why_not = _why_not_by_itself(scene, plan)
-    if not why_not:
+    why = why_asked(scene.record, scene.trial, scene.context.contract, plan)
+    if not why:
         return _carry_out(scene, plan)
     before = scene.asked("rollback")
     has_failed = before is not None and before.state is RequestState.GRANTED
-    extra = (f"why it is asked: {why_not}",) if scene.trial.standing else ()
+    extra = (f"why it is asked: {why}",) if scene.trial.standing else ()
     # What was granted and came to nothing leaves the run without a job: each time it is put once more.
     return scene.put(plan, scene.trial.why or "it is a no-go", extra, anew=has_failed)
+
+
+def _waits(scene: Scene, active: Action) -> Decision:
+    """Say once that another action of the run has to end first, unless it is the rollback itself."""
+    if active.plan.kind == "rollback":
+        return scene.keep(scene.trial)
+    deed = deed_of(active.plan, scene.record, active)
+    return scene.say(
+        "rollback-waits",
+        f"the rollback waits for the {deed} that is under way",
+        (f"R{active.grant.request}: {active.noted}",) if active.noted else (),
+        "it is planned as soon as that has ended",
+        about=(str(active.number),),
+        severity=Severity.CRITICAL,
+        asks_dri=True,
+    )
+
+
+def _lives_again(scene: Scene) -> Decision:
+    """The old run was launched again, though no rollback came to its end: it is held against its own past all the same.
+
+    Whatever launched it, a wrong restore must not train on unwatched.
+    """
+    requests, closed = scene.withdraw("rollback", "the old run lives again")
+    decision = scene.move(
+        Stage.ROLLED_BACK,
+        f"{scene.look.never_stopped} lives again, though no rollback of it came to its end",
+        (f"why it was a no-go: {scene.trial.why}",),
+        "its first steps are held against its own past",
+        severity=Severity.CRITICAL,
+        asks_dri=True,
+        rollback_wanted_by=None,
+        question_wanted_by=None,
+    )
+    return decision.model_copy(update={"requests": requests, "tell": (*closed, *decision.tell)})
 
 
 def _never_stopped(scene: Scene) -> Decision:
@@ -56,29 +90,6 @@ def _never_stopped(scene: Scene) -> Decision:
         ending=Ending.ABANDONED,
     )
     return decision.model_copy(update={"requests": requests, "tell": (*closed, *decision.tell)})
-
-
-def _why_not_by_itself(scene: Scene, plan: RollbackPlan) -> str:  # noqa: PLR0911 - one return a reason
-    """Say why the DRI is asked although they may have said yes in advance; empty when that yes covers it."""
-    standing, contract = scene.trial.standing, scene.context.contract
-    if standing is None:
-        return "no rollback was agreed in advance"
-    if scene.trial.is_unclear:
-        return "what happened could not be read, and nothing is undone on a guess"
-    if standing.by != contract.dri:
-        return f"the yes in advance was {standing.by}'s, and the DRI is {contract.dri} now"
-    if contract.approval.quorum > 1:
-        return "more than one yes is needed"
-    if plan.launch.accepts:
-        return "the launch checklist has open points"
-    mine = [r for r in scene.record.requests if r.plan.kind == "rollback" and r.number > scene.trial.request]
-    if any(r.state in {RequestState.DENIED, RequestState.EXPIRED, RequestState.OPEN} for r in mine):
-        return "it was put to them already"
-    if any(r.state is RequestState.GRANTED for r in mine):
-        return "a rollback was carried out already and did not come to its end"
-    if len(mine) >= _MOST_BY_ITSELF:
-        return f"it was begun {len(mine)} times, and each time the plan had changed before it could be carried out"
-    return ""
 
 
 def _carry_out(scene: Scene, plan: RollbackPlan) -> Decision:

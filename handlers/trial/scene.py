@@ -1,12 +1,13 @@
 """What every stage of a trial decides from, and what their decisions have in common. Pure."""
 
 import hashlib
+import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from bot.model.audit import AuditEntry
 from bot.model.chart import Chart
-from bot.model.conduct import Stage, Trial
+from bot.model.conduct import Stage, Told, Trial
 from bot.model.plan import Plan, Request, RequestState
 from bot.model.record import Decision, Record, Telling
 from bot.model.rehearsal import GuardSays
@@ -17,6 +18,11 @@ from bot.model.verdict import Severity
 from handlers import tellings
 from handlers.context import Context
 from handlers.trial.look import TrialLook
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_AGAIN = timedelta(minutes=30)
+_MOOT = frozenset({RequestState.VOID, RequestState.WITHDRAWN})
+"""What nobody has decided: what was asked held no more, or the yes to it was taken back. It is asked again."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +63,7 @@ class Scene:
         **changes: object,
     ) -> Decision:
         """Return the decision that brings the trial to a stage and tells it."""
-        trial = self.trial.reached(stage, self.at, told="", **changes)
+        trial = self.trial.reached(stage, self.at, told={}, **changes)
         run = self.run(trial, told=True)
         told = self.tell(f"{stage}", headline, lines, next_, severity=severity, chart=chart, asks_dri=asks_dri, run=run)
         why = f": {trial.why}" if trial.why else ""
@@ -79,10 +85,11 @@ class Scene:
     ) -> Decision:
         """Return the decision that tells something, once as long as ``about`` stays the same (law 7)."""
         trial = trial or self.trial
-        digest = hashlib.sha256("\n".join((key, *about)).encode()).hexdigest()[:16]
-        if digest == trial.told:
+        # Counts move at each look, and are no news.
+        digest = hashlib.sha256(_NUMBER.sub("#", "\n".join(about)).encode()).hexdigest()[:16]
+        if not self._is_news(trial, key, digest):
             return self.keep(trial)
-        after = trial.model_copy(update={"told": digest})
+        after = trial.model_copy(update={"told": {**trial.told, key: Told(digest=digest, at=self.at)}})
         run = self.run(after, told=True)
         told = self.tell(
             f"{key}/{digest}/{self.at.isoformat()}",
@@ -95,6 +102,14 @@ class Scene:
             run=run,
         )
         return Decision(run=run, tell=(told,))
+
+    def _is_news(self, trial: Trial, key: str, digest: str) -> bool:
+        """Whether it is told: what is said by turns, as while a service comes and goes, is told once in a while."""
+        last = trial.told.get(key)
+        if last is None or last.digest != digest:
+            return True
+        is_newest = all(other.at <= last.at for other in trial.told.values())
+        return not is_newest and self.at - last.at >= _AGAIN
 
     def tell(
         self,
@@ -151,9 +166,7 @@ class Scene:
             note = "what would be done has changed since it was asked"
             void = before.model_copy(update={"state": RequestState.VOID, "decided_at": self.at, "note": note})
             voided, closed = (void,), (tellings.request_closed(self.context, self.record, void, self.at),)
-        elif (
-            before is not None and before.state is not RequestState.VOID and not (anew or self.trial.question_wanted_by)
-        ):
+        elif before is not None and before.state not in _MOOT and not (anew or self.trial.question_wanted_by):
             return self.keep(self.trial)
         request = self.request(plan, reason)
         run = self.run(self.trial.model_copy(update={"question_wanted_by": None}), told=True)

@@ -3,7 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Any
 
-from bot.model.action import STEPS, Action, ActionState, Done, StepName, StepOutcome
+from bot.model.action import CHANGING, STEPS, Action, ActionState, Done, StepName, StepOutcome
 from bot.model.conduct import Stage, Trial
 from bot.model.job import JobState
 from bot.model.plan import Grant, Plan, Request, RequestState
@@ -191,14 +191,24 @@ class Story:
         self.grant(self.plan)
         self.carry_out()
 
-    def carry_out(self, upto: StepName | None = None, last: StepOutcome | None = None) -> None:
-        """Carry the action under way out, to its end or up to a step that ends otherwise."""
+    def carry_out(
+        self, upto: StepName | None = None, last: StepOutcome | None = None, *, is_tried: bool = True
+    ) -> None:
+        """Carry the action under way out, to its end or up to a step that ends otherwise.
+
+        Args:
+            upto: the last step.
+            last: how that ends.
+            is_tried: whether the steps that change the world got so far as to do it.
+        """
         action = self.record.active_action
         assert action is not None
         for step in STEPS[action.plan.kind]:
             if (done := action.record(step)) is not None and done.is_done:
                 continue
             action = self._commit(action.begun(step, self.at))
+            if is_tried and step in CHANGING:
+                action = action.model_copy(update={"tries": {**action.tries, step: 1}})
             outcome = last if step is upto and last is not None else Done(detail=_detail(step, action))
             ended = action.ended(step, outcome, self.at)
             update: dict[str, object] = {"noted": outcome.detail}

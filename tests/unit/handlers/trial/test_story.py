@@ -7,23 +7,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bot.model.action import Refused, StepName
+from bot.model.action import STEPS, ActionState, Done, Refused, StepName
 from bot.model.conduct import Ending, Stage
 from bot.model.job import JobState
 from bot.model.plan import RequestState
-from bot.model.planned import NoPlan
+from bot.model.planned import NoPlan, StopPlan
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.rehearsal import Pin
 from bot.model.run import RunState
 from bot.model.trial import Outcome
 from bot.model.trialplan import GoPlan, RollbackPlan, TrialPlan
 from bot.model.value import PersonName
+from bot.model.verdict import Severity
 from checks.trial.control import ControlSays
 from checks.trial.trajectory import TrajectorySays
+from handlers.outcome import decide_outcome
 from handlers.tellings import live_status
 from tests.fakes.snapshots import AT
 from tests.unit.handlers.scene import ADA, record
-from tests.unit.handlers.trial.story import CHILD, Story, agreed, compared, cutover, guard, rollback
+from tests.unit.handlers.trial.story import CHILD, CHILD_JOB, Story, agreed, compared, cutover, guard, rollback
 
 
 def test_a_trial_that_passes_goes_through_every_stage_and_each_is_told() -> None:
@@ -164,9 +166,7 @@ def test_what_fails_before_the_stop_leaves_the_old_run_training() -> None:
         assert story.record.held_by_trial == ""
 
 
-@pytest.mark.parametrize(
-    "step", [StepName.STOP, StepName.SUBMIT, StepName.CONFIRM, StepName.STABILISE, StepName.RESTORE]
-)
+@pytest.mark.parametrize("step", STEPS["cutover"][3:])
 def test_what_fails_from_the_stop_on_is_a_no_go_and_is_rolled_back_on_the_yes_that_came_with_the_plan(
     step: StepName,
 ) -> None:
@@ -177,6 +177,8 @@ def test_what_fails_from_the_stop_on_is_a_no_go_and_is_rolled_back_on_the_yes_th
     assert "the handoff checkpoint is gone" in story.trial.why
 
     way_back = rollback(story.plan)
+    if step is StepName.SUBMIT:
+        way_back = way_back.model_copy(update={"stop": None})
     decision = story.look(rollback=way_back)
 
     (action,) = decision.actions
@@ -186,6 +188,18 @@ def test_what_fails_from_the_stop_on_is_a_no_go_and_is_rolled_back_on_the_yes_th
     assert story.record.run.state is RunState.RUNNING
     assert story.record.instance is not None
     assert story.record.instance.from_step == 60
+
+
+def test_a_stop_that_was_told_and_not_seen_to_its_end_is_a_no_go_that_the_dri_decides() -> None:
+    story = Story()
+    story.grant(story.prepare())
+    story.carry_out(StepName.STOP, Refused(detail="it is another launch now"))
+    assert story.stage() is Stage.NO_GO
+
+    decision = story.look(rollback=rollback(story.plan).model_copy(update={"stop": None}))
+
+    assert decision.actions == ()
+    assert story.open() is not None
 
 
 @pytest.mark.parametrize(
@@ -353,6 +367,156 @@ def test_a_cut_over_that_never_stopped_the_old_run_is_closed_and_rolls_nothing_b
 
     assert story.stage() is Stage.CLOSED
     assert story.trial.ending is Ending.ABANDONED
+
+
+def test_a_stop_that_was_never_told_leaves_the_old_run_training_and_the_yes_in_advance_unused() -> None:
+    story = Story()
+    story.grant(story.prepare())
+    story.carry_out(StepName.STOP, Refused(detail="the child lives already; nothing was stopped"), is_tried=False)
+
+    assert story.stage() is Stage.FORKED
+    assert "nothing was cut over" in story.told[-1]
+
+
+@pytest.mark.parametrize("state", [s for s in RequestState if s is not RequestState.VOID])
+def test_a_rollback_that_was_put_to_the_dri_or_begun_in_any_way_is_not_begun_again_by_itself(
+    state: RequestState,
+) -> None:
+    story = Story()
+    story.cut_over()
+    story.look(child=story.child(), comparison=compared(Outcome.FAIL))
+    story.look(rollback=rollback(story.plan))
+    story.carry_out(StepName.VERIFY, Refused(detail="taken back"))
+    ended = story.record.requests[-1].model_copy(update={"state": state})
+    story.record = story.record.model_copy(update={"requests": (*story.record.requests[:-1], ended)})
+
+    decision = story.look(rollback=rollback(story.plan))
+
+    assert decision.actions == ()
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"launch": {"changes": ("command: a → b",)}}, "would not be launched as it was"),
+        ({"unseen": "the orchestrator shows no /me/hero-next"}, "shows no /me/hero-next"),
+        ({"keeps": "/me/hero-coord@now"}, "by another hand"),
+        ({"instance": f"{CHILD_JOB}@2026-11-29T09:00:00+00:00"}, "is not the launch that this trial made"),
+    ],
+)
+def test_the_yes_in_advance_covers_the_old_launch_as_it_was_and_the_job_of_this_trial_alone(
+    changed: dict[str, Any], why: str
+) -> None:
+    story = Story()
+    story.cut_over()
+    story.look(child=story.child(), comparison=compared(Outcome.FAIL))
+    given = dict(changed)
+    plan = rollback(story.plan, **given.pop("launch", {}))
+    if instance := given.pop("instance", None):
+        given["stop"] = StopPlan(run_id=CHILD, stop=CHILD_JOB, instance=instance)
+
+    decision = story.look(rollback=plan.model_copy(update=given))
+
+    assert decision.actions == ()
+    asked = story.open()
+    assert asked is not None
+    assert why in " ".join(line for t in decision.tell for line in t.update.evidence)
+
+
+def test_a_go_that_is_carried_out_after_the_no_go_accepts_nothing() -> None:
+    story = Story()
+    story.cut_over()
+    story.look(child=story.child(), comparison=compared(Outcome.PASS))
+    asked = story.open()
+    assert asked is not None
+    story.grant(asked.plan)
+    before = story.record
+
+    story.look(child=story.child(), comparison=compared(Outcome.FAIL))
+    assert story.stage() is Stage.NO_GO
+    assert story.record.active_action is None
+
+    late = before.active_action
+    assert late is not None
+    done = late.begun(StepName.VERIFY, story.at).ended(StepName.VERIFY, Done(detail="lives"), story.at)
+    meanwhile = before.model_copy(update={"run": story.record.run})
+    decision = decide_outcome(
+        meanwhile, done.model_copy(update={"state": ActionState.DONE}), story.context, story.at, shape={}
+    )
+    assert decision.run is not None
+    assert decision.run.trial is not None
+    assert decision.run.trial.stage is Stage.NO_GO
+
+
+def test_two_living_trainers_are_told_and_nothing_is_accepted() -> None:
+    story = Story()
+    story.cut_over()
+    story.look(child=story.child(), comparison=compared(Outcome.PASS))
+    assert story.open() is not None
+
+    decision = story.look(child=story.child(), comparison=compared(Outcome.PASS), old_lives="/me/hero-coord@now")
+
+    assert story.open() is None
+    assert story.stage() is Stage.RUNNING
+    assert [t.update.severity for t in decision.tell if "two trainers" in t.update.headline] == [Severity.CRITICAL]
+
+
+def test_an_old_run_that_lives_again_without_a_whole_rollback_is_held_against_its_past() -> None:
+    story = Story()
+    story.cut_over()
+    story.look(child=story.child(), comparison=compared(Outcome.FAIL))
+    story.look(rollback=rollback(story.plan))
+    story.carry_out(StepName.RESTORE, Refused(detail="it loaded step-100"))
+    none = NoPlan(reason="the old run's job is alive", fix="nothing", is_unknown=False)
+
+    story.look(rollback=none, never_stopped="/me/hero-coord")
+
+    assert story.stage() is Stage.ROLLED_BACK
+    story.look(trajectory=TrajectorySays(outcome=Outcome.FAIL, detail="off by 1"))
+    assert story.stage() is Stage.CLOSED
+    assert "does NOT follow" in story.told[-1]
+
+
+def test_a_service_that_comes_and_goes_is_not_told_at_every_look() -> None:
+    story = Story()
+    story.cut_over()
+    told = 0
+    for turn in range(20):
+        dark = turn % 2 == 1
+        decision = story.look(
+            child=story.child(),
+            comparison=None if dark else compared(Outcome.CANNOT_TELL),
+            comparison_gap="finelog does not answer" if dark else "",
+        )
+        told += len(decision.tell)
+
+    assert told == 2
+
+
+def test_a_go_is_not_asked_anew_at_every_flip_of_a_gate_that_cannot_tell() -> None:
+    story = Story()
+    story.cut_over()
+    for turn in range(9):
+        outcome = Outcome.CANNOT_TELL if turn % 2 else Outcome.PASS
+        story.look(child=story.child(), comparison=compared(outcome), is_past_window=True)
+
+    assert [r.plan.kind for r in story.record.requests].count("go") == 1
+
+
+def test_a_comparison_of_another_version_of_hero_does_not_keep_a_trial_open() -> None:
+    story = Story()
+    story.cut_over()
+    story.look(child=story.child(), comparison=compared(Outcome.PASS))
+    asked = story.open()
+    assert asked is not None
+    story.grant(asked.plan)
+    story.carry_out()
+    odd = story.trial.model_copy(update={"compared": '{"window": "another shape"}'})
+    story.record = story.record.model_copy(update={"run": story.record.run.model_copy(update={"trial": odd})})
+
+    story.look(pins_gap="grep timed out")
+
+    assert story.trial.ending is Ending.ACCEPTED
 
 
 @pytest.mark.parametrize("outcome", list(Outcome))
