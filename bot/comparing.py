@@ -117,7 +117,9 @@ class Comparer:
         if isinstance(new, Unknown):
             return f"the child's rows cannot be read: {new.detail}"
         mine = of_jobs(new.value, jobs)
-        happened = count_happened(jobs, incidents, _launched_at(trial)) if trial.plan.quiet else None
+        if isinstance(mine, str):
+            return mine
+        happened = count_happened(jobs, incidents, launched_at(trial)) if trial.plan.quiet else None
         found = await asyncio.to_thread(
             compare,
             old.value.history,
@@ -146,7 +148,7 @@ class Comparer:
         return says, _newest(rows.value.history, after)
 
 
-def _launched_at(trial: Trial) -> datetime:
+def launched_at(trial: Trial) -> datetime:
     """Return since when the child may live: its launch follows the stop of the old run."""
     return trial.reached_at(Stage.OLD_STOPPED) or trial.reached_at(Stage.LAUNCHED) or trial.agreed_at
 
@@ -170,14 +172,14 @@ def own_executions(rows: RunRows, jobs: Reading[tuple[Job, ...]]) -> frozenset[i
     )
 
 
-def of_jobs(rows: RunRows, jobs: Reading[tuple[Job, ...]]) -> RunRows:
-    """Return the rows that the job's own executions logged, where the orchestrator tells all of them; else all rows.
+def of_jobs(rows: RunRows, jobs: Reading[tuple[Job, ...]]) -> RunRows | str:
+    """Return the rows that the child's own executions logged; in words why nobody knows which those are.
 
     Rows of another job under the same run id prove nothing about this one (field report R37).
     """
     own = own_executions(rows, jobs)
     if own is None:
-        return rows
+        return f"which rows are the child's is not known: {_why_unknown(jobs)}"
     mine = np.array(sorted(own), dtype=np.int64)
     figures = {}
     newest: list[int] = []
@@ -186,6 +188,13 @@ def of_jobs(rows: RunRows, jobs: Reading[tuple[Job, ...]]) -> RunRows:
         figures[name] = Figure(figure.steps[kept], figure.executions[kept], figure.values[kept])
         newest += [int(figures[name].steps.max())] if kept.any() else []
     return replace(rows, history=History(figures), newest_step=max(newest, default=None))
+
+
+def _why_unknown(jobs: Reading[tuple[Job, ...]]) -> str:
+    if isinstance(jobs, Unknown):
+        return jobs.detail
+    unread = next((job.tasks.detail for job in jobs.value if isinstance(job.tasks, Unknown)), "")
+    return unread or "the orchestrator does not tell every attempt of its job"
 
 
 def _newest(history: History, executions: frozenset[int]) -> int | None:

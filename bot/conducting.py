@@ -17,8 +17,10 @@ from bot.actions.ports import Launcher, Rehearses
 from bot.actions.rollback import RollbackPlanner
 from bot.actions.trial_plans import live_jobs, plan_cutover
 from bot.clock import Clock
-from bot.comparing import Comparer, window_of
+from bot.comparing import Comparer, launched_at, window_of
 from bot.contracts import BadContract, Contracts
+from bot.errors import StoreError
+from bot.model.chart import Chart
 from bot.model.conduct import Stage, Trial
 from bot.model.contract import Contract
 from bot.model.delivery import ChannelName
@@ -28,10 +30,10 @@ from bot.model.job import Job
 from bot.model.planned import NoPlan
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Record
-from bot.model.rehearsal import Pin, Rehearsal
+from bot.model.rehearsal import Rehearsal
 from bot.model.roles import with_roles
 from bot.model.series import History
-from bot.model.trial import Comparison
+from bot.model.trial import Comparison, Outcome
 from bot.model.value import JobId
 from bot.model.verdict import Severity
 from bot.redaction import Redactor
@@ -40,6 +42,7 @@ from bot.store.store import Store
 from checks.trial.control import ControlSays
 from checks.trial.guards.guard import Group
 from checks.trial.guards.judging import judge_guards
+from checks.trial.trajectory import TrajectorySays
 from handlers.trial.look import TrialLook
 
 log = structlog.get_logger()
@@ -52,6 +55,13 @@ _REPLAY_LIMIT = timedelta(hours=24)
 _STAGED = (Group.PLAN, Group.RECORD)
 _NOTHING = History({})
 _JOBS_SAID = 3
+_REPORT_DEADLINE = timedelta(seconds=30)
+_TRACKER_DEADLINE = timedelta(seconds=45)
+"""A report is a picture of the verdict: one that hangs is done without."""
+_OLD_HAS_ENDED = frozenset({Stage.OLD_STOPPED, Stage.LAUNCHED, Stage.RUNNING, Stage.GO, Stage.NO_GO})
+"""At these the old run was stopped for the child, and is not to live beside it."""
+_ABOUT_HERO = "monitor."
+"""Checks of Hero's own sight: what they find says nothing of the child."""
 
 
 class Reports(Protocol):
@@ -90,6 +100,17 @@ class _On:
     child: Contract | None
     beside: Record | None
     """The child's record."""
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A look, and what its report shows."""
+
+    look: TrialLook
+    control: History
+    child: History
+    found: Comparison | None
+    gaps: tuple[str, ...] = ()
 
 
 class Conductor:
@@ -168,20 +189,32 @@ class Conductor:
         await self._hand_on(contract, look)
 
     async def _look(self, on: _On) -> TrialLook:
-        """Look within the deadline; what is cut off or breaks is a look that has seen nothing."""
+        """Look within the deadline; what is cut off or breaks is a look that has seen nothing.
+
+        The report comes after that, with deadlines of its own: whatever becomes of it, the verdict stands.
+        """
         bare = TrialLook(at=self._clock.now(), stage=on.trial.stage)
         try:
             async with asyncio.timeout(self._deadline.total_seconds()):
-                return await self._at_stage(on, bare)
+                seen = await self._at_stage(on, await self._with_old(on, bare))
         except TimeoutError:
-            limit = say_duration(self._deadline)
-            return bare.model_copy(update={"comparison_gap": f"looking at it took longer than {limit}"})
+            return self._blind(on, bare, f"looking at it took longer than {say_duration(self._deadline)}")
         except Exception as error:
             log.exception("trial_look_broke", run_id=on.record.run_id, stage=on.trial.stage)
-            return bare.model_copy(update={"comparison_gap": f"Hero's own code broke at it: {type(error).__name__}"})
+            return self._blind(on, bare, f"Hero's own code broke at it: {type(error).__name__}")
+        return await self._with_report(on, seen) if isinstance(seen, _Shown) else seen
 
-    async def _at_stage(self, on: _On, bare: TrialLook) -> TrialLook:
-        looks: Mapping[Stage, Callable[[_On, TrialLook], Awaitable[TrialLook]]] = {
+    def _blind(self, on: _On, bare: TrialLook, why: str) -> TrialLook:
+        """Return a look that has seen nothing, and says so of all that its stage would have told."""
+        gaps = {"comparison_gap": why}
+        if on.trial.stage is Stage.GO:
+            gaps["pins_gap"] = f"what still names the old run ({why})"
+        if on.trial.stage in _OLD_HAS_ENDED:
+            gaps["old_gap"] = why
+        return self._not_replayed(on, bare.model_copy(update=gaps), why)
+
+    async def _at_stage(self, on: _On, bare: TrialLook) -> TrialLook | _Shown:
+        looks: Mapping[Stage, Callable[[_On, TrialLook], Awaitable[TrialLook | _Shown]]] = {
             Stage.PLANNED: self._staged,
             Stage.RECORDED: self._rehearsed,
             Stage.REHEARSED: self._controlled,
@@ -211,12 +244,12 @@ class Conductor:
         return bare.model_copy(update={"control": await self._control(on)})
 
     async def _accepted(self, on: _On, bare: TrialLook) -> TrialLook:
-        return bare.model_copy(update={"pins": _pins(await self._rehearse(on))})
+        return bare.model_copy(update=_pins(await self._rehearse(on)))
 
     async def _guards(self, on: _On, bare: TrialLook, groups: tuple[Group, ...]) -> TrialLook:
         rehearsed = await self._rehearse(on)
         says = judge_guards(rehearsed, groups=groups)
-        return bare.model_copy(update={"guards": says, "pins": _pins(rehearsed)})
+        return bare.model_copy(update={"guards": says, **_pins(rehearsed)})
 
     async def _control(self, on: _On) -> ControlSays | None:
         jobs = await self._jobs(on.contract, on.record.instance.job_id if on.record.instance else None)
@@ -244,14 +277,28 @@ class Conductor:
         job_id = on.trial.child_instance.rpartition("@")[0]
         return await self._jobs(on.child, JobId(job_id) if job_id else None)
 
-    async def _shown(self, on: _On, bare: TrialLook) -> TrialLook:
+    async def _with_old(self, on: _On, bare: TrialLook) -> TrialLook:
+        """Return the look with what the old run's own job does: once it was stopped nobody is to launch it by hand.
+
+        Source: deploy checklist, "Execute the trial": never two coordinators.
+        """
+        if on.trial.stage not in _OLD_HAS_ENDED:
+            return bare
+        job_id = on.record.instance.job_id if on.record.instance else on.contract.orchestrator.job_id
+        jobs = await self._jobs(on.contract, job_id)
+        if isinstance(jobs, Unknown):
+            return bare.model_copy(update={"old_gap": f"whether the old run's job lives: {jobs.detail}"})
+        lives = next((job.instance_id for job in jobs.value if not job.state.is_terminal), "")
+        return bare.model_copy(update={"old_lives": lives})
+
+    async def _shown(self, on: _On, bare: TrialLook) -> _Shown:
         """Publish where the comparison will be shown, with the control alone."""
         rows = await self._comparer.rows_of(on.contract, on.trial.plan)
         control = rows.value.history if isinstance(rows, Known) else _NOTHING
         gaps = (f"the old run's rows: {rows.detail}",) if isinstance(rows, Unknown) else ()
-        return await self._with_report(on, bare, control, _NOTHING, None, gaps=gaps)
+        return _Shown(bare, control, _NOTHING, None, gaps)
 
-    async def _compared(self, on: _On, bare: TrialLook) -> TrialLook:
+    async def _compared(self, on: _On, bare: TrialLook) -> TrialLook | _Shown:
         jobs = await self._child_jobs(on)
         said = _say_child(on, jobs, self._clock.now())
         look = bare.model_copy(update={"child": jobs, "stuck": _stuck(on), "child_said": said})
@@ -268,43 +315,61 @@ class Conductor:
                 "is_past_window": compared.is_past_window,
             }
         )
-        return await self._with_report(on, look, compared.control.history, compared.child.history, compared.found)
+        return _Shown(look, compared.control.history, compared.child.history, compared.found)
 
     async def _incidents(self, on: _On) -> tuple[Incident, ...]:
         """Return the child's incidents since it was launched, those that are over too."""
         since = on.trial.reached_at(Stage.LAUNCHED) or on.trial.agreed_at
         return await self._store.incidents_since(on.trial.plan.child_run_id, since)
 
-    async def _with_report(
-        self,
-        on: _On,
-        look: TrialLook,
-        control: History,
-        child: History,
-        found: Comparison | None,
-        *,
-        gaps: tuple[str, ...] = (),
-    ) -> TrialLook:
-        trial = on.trial
+    async def _with_report(self, on: _On, seen: _Shown) -> TrialLook:
+        """Return the look with where it is shown; a report that fails, breaks or hangs is a gap and no more."""
+        look, trial = seen.look, on.trial
         unknown = (f"the child's job: {look.child.detail}",) if isinstance(look.child, Unknown) else ()
-        shown = await self._reports.publish(
-            on.contract, trial, control, child, found, links=_links(on), unknown=(*unknown, *gaps)
+        publishing = self._reports.publish(
+            on.contract, trial, seen.control, seen.child, seen.found, links=_links(on), unknown=(*unknown, *seen.gaps)
         )
+        shown = await self._published(on, publishing, _REPORT_DEADLINE)
+        gaps = [f"the report could not be written: {shown.detail}"] if isinstance(shown, Unknown) else []
         tracker = trial.tracker_report_url
         if not tracker and self._tracker_reports is not None and on.child is not None:
-            made = await self._tracker_reports.publish(on.contract, on.child, trial)
+            making = self._tracker_reports.publish(on.contract, on.child, trial)
+            made = await self._published(on, making, _TRACKER_DEADLINE)
             tracker = made.value if isinstance(made, Known) else ""
-        chart = await asyncio.to_thread(
-            chart_of_trial, on.record.run_id, trial.plan.child_run_id, control, child, window_of(trial.plan)
-        )
-        return look.model_copy(
-            update={
-                "report_url": shown.value if isinstance(shown, Known) else trial.report_url,
-                "report_gap": f"the report could not be written: {shown.detail}" if isinstance(shown, Unknown) else "",
-                "tracker_report_url": tracker,
-                "chart": chart,
-            }
-        )
+            if isinstance(made, Unknown) and made.reason in {Gap.TIMEOUT, Gap.BROKEN}:
+                gaps.append(f"the report in the tracker could not be made: {made.detail}")
+        update = {
+            "report_url": shown.value if isinstance(shown, Known) else trial.report_url,
+            "report_gap": "; ".join(gaps),
+            "tracker_report_url": tracker,
+            "chart": await self._drawn(on, seen),
+        }
+        return look.model_copy(update=update)
+
+    async def _published(self, on: _On, publishing: Awaitable[Reading[str]], limit: timedelta) -> Reading[str]:
+        limit = min(limit, self._deadline / 4)
+        try:
+            async with asyncio.timeout(limit.total_seconds()):
+                return await publishing
+        except TimeoutError:
+            detail = f"it took longer than {say_duration(limit)}"
+            return Unknown(reason=Gap.TIMEOUT, detail=detail, at=self._clock.now())
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("trial_report_broke", run_id=on.record.run_id)
+            detail = f"Hero's own code broke at it: {type(error).__name__}"
+            return Unknown(reason=Gap.BROKEN, detail=detail, at=self._clock.now())
+
+    async def _drawn(self, on: _On, seen: _Shown) -> Chart | None:
+        plan = on.trial.plan
+        try:
+            return await asyncio.to_thread(
+                chart_of_trial, on.record.run_id, plan.child_run_id, seen.control, seen.child, window_of(plan)
+            )
+        except Exception:
+            log.exception("trial_chart_broke", run_id=on.record.run_id)
+            return None
 
     # The way back
 
@@ -332,21 +397,35 @@ class Conductor:
         """Hold the steps that the old run has replayed against those that it had logged before."""
         instance = on.record.instance
         if instance is None or instance.from_step is None:
-            return bare.model_copy(update={"comparison_gap": "from which step it was launched is not on record"})
+            return self._not_replayed(on, bare, "from which step it was launched is not on record")
         steps = on.trial.plan.window_steps
         jobs = await self._jobs(on.contract, instance.job_id)
         found = await self._comparer.trajectory(on.contract, instance.from_step, _REPLAYED * steps, jobs)
-        since = on.trial.reached_at(Stage.ROLLED_BACK)
-        is_late = since is not None and self._clock.now() - since > _REPLAY_LIMIT
         if isinstance(found, str):
-            return bare.model_copy(update={"comparison_gap": found})
+            return self._not_replayed(on, bare, found)
         says, newest = found
         is_long = newest is not None and newest >= instance.from_step + _REPLAYED * steps
-        return bare.model_copy(update={"trajectory": says, "is_long_enough": is_long or is_late})
+        return bare.model_copy(update={"trajectory": says, "is_long_enough": is_long or self._is_late(on)})
+
+    def _not_replayed(self, on: _On, bare: TrialLook, why: str) -> TrialLook:
+        """Return that the replay could not be looked at; after a day that is all that will ever be known of it."""
+        look = bare.model_copy(update={"comparison_gap": why})
+        if not self._is_late(on):
+            return look
+        detail = f"{why}; it was looked for {say_duration(_REPLAY_LIMIT)}"
+        says = TrajectorySays(outcome=Outcome.CANNOT_TELL, detail=detail)
+        return look.model_copy(update={"trajectory": says, "is_long_enough": True})
+
+    def _is_late(self, on: _On) -> bool:
+        since = on.trial.reached_at(Stage.ROLLED_BACK) if on.trial.stage is Stage.ROLLED_BACK else None
+        return since is not None and self._clock.now() - since > _REPLAY_LIMIT
 
 
-def _pins(rehearsed: Rehearsal) -> tuple[Pin, ...]:
-    return rehearsed.pins.value if isinstance(rehearsed.pins, Known) else ()
+def _pins(rehearsed: Rehearsal) -> dict[str, object]:
+    """Return what pins the old run, or why that is not known, as fields of the look."""
+    if isinstance(rehearsed.pins, Known):
+        return {"pins": rehearsed.pins.value}
+    return {"pins_gap": f"what still names the old run ({rehearsed.pins.detail})"}
 
 
 def _say_child(on: _On, jobs: Reading[tuple[Job, ...]], now: datetime) -> tuple[str, ...]:
@@ -379,10 +458,18 @@ def _links(on: _On) -> tuple[tuple[str, str], ...]:
 
 
 def _stuck(on: _On) -> tuple[str, ...]:
-    """Say what is critically wrong with the child by its own checks: a hang, a loss that is no number, a lost job."""
+    """Say what is critically wrong with the child by its own checks: a hang, a loss that is no number, a lost job.
+
+    That somebody has acknowledged it makes it no less so; what was found before the old run was stopped is not of this
+    launch.
+    """
+    since = launched_at(on.trial)
     found = on.beside.incidents if on.beside else ()
     return tuple(
         f"I{each.number} {each.check}: {each.finding.summary}"
         for each in found
-        if each.is_open and each.finding.severity is Severity.CRITICAL
+        if each.is_open
+        and each.finding.severity is Severity.CRITICAL
+        and not each.check.startswith(_ABOUT_HERO)
+        and each.opened_at >= since
     )

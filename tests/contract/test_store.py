@@ -18,6 +18,7 @@ from bot.channels.ports import Ledger
 from bot.errors import ConfigurationError, LeaseLostError, StoreError, StoreFullError
 from bot.model.action import ActionState, StepName
 from bot.model.audit import AuditEntry
+from bot.model.conduct import Stage, Trial
 from bot.model.delivery import Awaited, ChannelName, Later, Never, Posted, Sent
 from bot.model.incident import Incident
 from bot.model.plan import RequestState
@@ -30,6 +31,7 @@ from bot.store.leases import Lease
 from bot.store.store import Store
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.decisions import ANN, RUN, a_reply, a_request, a_telling, an_action
+from tests.unit.actions.trial_world import a_trial_plan
 
 SLACK = ChannelName.SLACK
 SECRET = "xoxb-1234567890-abcdefghijklmnop"
@@ -689,6 +691,24 @@ async def test_what_was_decided_is_read_back_as_it_was(store: Store) -> None:
     assert record.memories == memories
     assert (record.next_incident, record.next_request, record.next_action) == (3, 8, 1)
     assert await store.record(OTHER) is None
+
+
+async def test_a_child_of_two_trials_is_the_living_ones_whichever_was_agreed_to_first(store: Store) -> None:
+    def of(run_id: RunId, request: int, stage: Stage) -> Run:
+        plan = a_trial_plan(run_id=run_id)
+        trial = Trial(plan=plan, request=request, agreed_by=ANN, agreed_at=START, stage=stage)
+        return Run(run_id=run_id, trial=trial)
+
+    for run in (of(RUN, 3, Stage.RUNNING), of(OTHER, 8, Stage.CLOSED), of(RunId("third"), 5, Stage.CLOSED)):
+        await apply(store, Decision(run=run), run.run_id)
+    async with store.transaction() as tx:
+        child = await tx.record(a_trial_plan().child_run_id)
+    assert (child.trial_of, child.trial_stage) == (RUN, Stage.RUNNING)
+
+    await apply(store, Decision(run=of(RUN, 3, Stage.CLOSED)))
+    async with store.transaction() as tx:
+        child = await tx.record(a_trial_plan().child_run_id)
+    assert (child.trial_of, child.trial_stage) == (OTHER, Stage.CLOSED), "the latest of those that are over"
 
 
 async def test_a_number_is_never_given_twice(store: Store, file: Path) -> None:

@@ -49,15 +49,20 @@ def test_an_execution_is_the_jobs_by_its_uid_or_where_a_file_names_nobody_by_whe
     own = own_executions(found, jobs())
     kept = of_jobs(found, jobs())
 
+    assert isinstance(kept, RunRows)
     assert own == frozenset({0, 1} if is_own else {0})
     assert kept.history.figures["loss"].steps.tolist() == ([0, 1] if is_own else [0])
     assert kept.newest_step == (1 if is_own else 0)
 
 
-def test_while_the_orchestrator_does_not_say_nobody_knows_and_no_row_is_left_out() -> None:
+def test_while_the_orchestrator_does_not_say_nobody_knows_and_no_row_is_the_childs() -> None:
     found = rows(("iris:one", _BEFORE), ("iris:rival", _AFTER))
     nameless: Reading[tuple[Job, ...]] = Known(value=(job(tasks=()),), at=AT)
+    unread: Reading[tuple[Job, ...]] = Known(value=(job(tasks=unknown()),), at=AT)
 
-    for unseen in (unknown(), nameless):
+    for unseen, why in ((unknown(), unknown().detail), (nameless, "every attempt"), (unread, unknown().detail)):
         assert own_executions(found, unseen) is None
-        assert of_jobs(found, unseen) is found
+        said = of_jobs(found, unseen)
+        assert isinstance(said, str)
+        assert said.startswith("which rows are the child's is not known: ")
+        assert why in said

@@ -1,7 +1,7 @@
 """What the conductor reads at each stage of a trial, and what becomes of a look that hangs or breaks."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
 
@@ -12,8 +12,8 @@ from bot.comparing import Comparer
 from bot.conducting import Conductor
 from bot.model.conduct import Review, Stage, Trial
 from bot.model.contract import Contract
-from bot.model.incident import Incident, open_incident
-from bot.model.job import Job
+from bot.model.incident import Acknowledged, Incident, Open, open_incident
+from bot.model.job import Job, JobState
 from bot.model.planned import NoPlan
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Record
@@ -37,7 +37,7 @@ from tests.fakes.rehearsals import (
     old_contract,
     trial_plan,
 )
-from tests.fakes.snapshots import AT, RUN, attempt, instance, job, task
+from tests.fakes.snapshots import AT, JOB, RUN, attempt, instance, job, task
 
 DARK: Unknown = Unknown(reason=Gap.TIMEOUT, detail="no answer in 20 s", at=AT)
 CHILD_INSTANCE = f"{CHILD_JOB}@{AT.isoformat()}"
@@ -76,6 +76,10 @@ class World:
         self.asked: list[str] = []
         self.published: list[Comparison | None] = []
         self.hangs = False
+        self.old_jobs: Reading[tuple[Job, ...]] = Known(value=(job(state=JobState.KILLED),), at=AT)
+        self.report: Callable[[], Awaitable[Reading[str]]] | None = None
+        """What becomes of a report, where that is not its address."""
+        self.deadline = timedelta(seconds=30)
 
     # The ports
 
@@ -91,12 +95,14 @@ class World:
 
     async def jobs(self, contract: Contract, job_id: JobId) -> Reading[tuple[Job, ...]]:
         self.asked.append(f"jobs {job_id}")
-        return self.child_jobs if contract.run_id == CHILD else DARK
+        return self.child_jobs if contract.run_id == CHILD else self.old_jobs
 
     async def publish(
         self, contract: Contract, trial: Trial, control: History, child: History, found: Comparison | None, **_: Any
     ) -> Reading[str]:
         self.published.append(found)
+        if self.report is not None:
+            return await self.report()
         return Known(value="https://hero.example/trials/", at=AT)
 
     async def plan(self, contract: Contract, record: Record | None) -> NoPlan:
@@ -130,7 +136,7 @@ class World:
             clock=self.clock,
             redactor=Redactor(),
             hand_on=self.hand_on,
-            deadline=timedelta(seconds=0.2) if self.hangs else timedelta(seconds=30),
+            deadline=timedelta(seconds=0.2) if self.hangs else self.deadline,
         )
         await conductor.run(self.old)
         return self.handed[-1]
@@ -238,12 +244,127 @@ async def test_what_is_critically_wrong_with_the_child_is_told_and_a_warning_is_
     assert look.stuck == ("I1 progress.stalled: it stands still",)
 
 
+async def test_what_was_found_before_the_cut_over_or_of_hero_s_own_sight_is_not_against_the_child() -> None:
+    world = World(Stage.RUNNING)
+    trial = world.records[RUN].run.trial
+    assert trial is not None
+    trial = trial.reached(Stage.OLD_STOPPED, AT).reached(Stage.RUNNING, AT)
+    world.records[RUN] = world.records[RUN].model_copy(update={"run": Run(run_id=RUN, trial=trial)})
+    taken_on = Acknowledged(by=BOB, at=AT)
+    for number, (check, opened_at, state) in enumerate(
+        (
+            ("job.ended", AT - timedelta(hours=1), Open()),
+            ("monitor.check_broken", AT, Open()),
+            ("numerics.nonfinite", AT, taken_on),
+        ),
+        start=1,
+    ):
+        finding = Finding(check=CheckId(check), severity=Severity.CRITICAL, summary="it is broken", advice="look")
+        opened = open_incident(number, CHILD, finding, opened_at).model_copy(update={"state": state})
+        known = world.records[CHILD]
+        world.records[CHILD] = known.model_copy(update={"incidents": (*known.incidents, opened)})
+
+    assert (await world.look()).stuck == ("I3 numerics.nonfinite: it is broken",)
+
+
+AFTER_THE_STOP = (Stage.OLD_STOPPED, Stage.LAUNCHED, Stage.RUNNING, Stage.GO, Stage.NO_GO)
+
+
+@pytest.mark.parametrize("stage", AFTER_THE_STOP)
+async def test_an_old_run_that_was_launched_by_hand_is_seen_at_every_stage_after_its_stop(stage: Stage) -> None:
+    stopped, alive, dark = World(stage), World(stage), World(stage)
+    alive.old_jobs = Known(value=(job(),), at=AT)
+    dark.old_jobs = DARK
+
+    assert [((look := await each.look()).old_lives, look.old_gap) for each in (stopped, alive, dark)] == [
+        ("", ""),
+        (job().instance_id, ""),
+        ("", "whether the old run's job lives: no answer in 20 s"),
+    ]
+
+
+async def test_the_old_run_s_job_is_no_news_while_it_is_the_one_that_trains() -> None:
+    for stage in (Stage.CONTROL_COMPLETE, Stage.ROLLED_BACK):
+        world = World(stage)
+        world.old_jobs = Known(value=(job(),), at=AT)
+        assert (await world.look()).old_lives == ""
+
+
+async def hangs() -> Reading[str]:
+    await asyncio.Event().wait()
+    raise AssertionError
+
+
+async def breaks() -> Reading[str]:
+    raise RuntimeError("a bug of ours")
+
+
+async def fails() -> Reading[str]:
+    return DARK
+
+
+@pytest.mark.parametrize(
+    ("report", "why"), [(hangs, "longer than"), (breaks, "RuntimeError"), (fails, "no answer in 20 s")]
+)
+async def test_a_report_that_cannot_be_made_does_not_cost_the_verdict(report: Any, why: str) -> None:
+    world = World(Stage.RUNNING)
+    world.report = report
+    world.deadline = timedelta(seconds=2)
+
+    look = await world.look()
+
+    assert look.comparison is not None
+    assert look.comparison.outcome is Outcome.PASS
+    assert look.chart is not None
+    assert why in look.report_gap
+    assert look.comparison_gap == ""
+
+
+async def test_rows_are_nobody_s_while_the_child_s_attempts_are_not_known() -> None:
+    world = World(Stage.RUNNING)
+    world.of[CHILD] = rows("iris:c0", shift=0.015)
+    world.child_jobs = DARK
+
+    look = await world.look()
+
+    assert look.comparison is None
+    assert look.comparison_gap == "which rows are the child's is not known: no answer in 20 s"
+
+
+async def test_what_pins_the_old_run_is_not_none_because_nobody_could_look() -> None:
+    dark, broken = World(Stage.GO), World(Stage.GO)
+    dark.rehearsal = lambda: green_rehearsal(pins=DARK)
+    broken.hangs = True
+
+    assert (await World(Stage.GO).look()).pins_gap == ""
+    assert (await dark.look()).pins_gap == "what still names the old run (no answer in 20 s)"
+    assert "took longer than" in (await broken.look()).pins_gap
+
+
+@pytest.mark.parametrize("is_dark", [True, False])
+async def test_a_replay_that_nobody_can_look_at_ends_as_not_told_after_a_day(*, is_dark: bool) -> None:
+    world = World(Stage.ROLLED_BACK)
+    if is_dark:
+        world.unread.add(RUN)
+    else:
+        world.records[RUN] = world.records[RUN].model_copy(update={"instances": (instance(),)})
+    early = await world.look()
+    world.clock.advance(timedelta(hours=26))
+    late = await world.look()
+
+    assert (early.trajectory, early.is_long_enough) == (None, False)
+    assert late.is_long_enough
+    assert late.trajectory is not None
+    assert late.trajectory.outcome is Outcome.CANNOT_TELL
+    assert ("no answer in 20 s" if is_dark else "not on record") in late.trajectory.detail
+
+
 async def test_a_no_go_asks_for_the_way_back_and_reads_nothing_else() -> None:
     world = World(Stage.NO_GO)
     look = await world.look()
 
     assert isinstance(look.rollback, NoPlan)
-    assert world.asked == ["plan the way back"]
+    assert world.asked == [f"jobs {JOB}", "plan the way back"]
 
 
 async def test_a_look_that_hangs_or_breaks_is_one_that_has_seen_nothing() -> None:
