@@ -9,6 +9,7 @@ from datetime import datetime
 
 import numpy as np
 
+from bot.model.agreed_names import with_names
 from bot.model.conduct import Stage, Trial
 from bot.model.contract import Contract
 from bot.model.gate import Gate, parse_gate
@@ -84,7 +85,11 @@ class Comparer:
         return await asyncio.to_thread(judge_control, rows.value, plan, executions=known)
 
     async def rows_of(self, contract: Contract, plan: TrialPlan, *, wider: int | None = None) -> Reading[RunRows]:
-        """Read a run's rows of the window, and so many steps on both sides of it; as many again when not said."""
+        """Read a run's rows of the window, and so many steps on both sides of it; as many again when not said.
+
+        The gated figures are read by the names that were agreed, whatever the contract calls them by now.
+        """
+        contract = with_names(contract, plan.control_names if contract.run_id == plan.run_id else plan.child_names)
         window = window_of(plan)
         around = window.steps if wider is None else wider
         return await self._rows.rows(

@@ -1,5 +1,6 @@
 """What a contract's ``[trial]`` comes to: the plan that the DRI agrees to. Pure."""
 
+from bot.model.agreed_names import names_of
 from bot.model.contract import Contract
 from bot.model.planned import NoPlan, PlannedCheckpoint
 from bot.model.reading import Unknown
@@ -35,6 +36,7 @@ def plan_trial(contract: Contract, child: Contract | None, seen: Snapshot, redac
     fork = _fork(contract, child, handoff.step)
     if isinstance(fork, NoPlan):
         return fork
+    metrics = tuple(gate.metric for gate in asked.gates)
     plan = TrialPlan(
         run_id=contract.run_id,
         child_run_id=asked.child_run_id,
@@ -43,6 +45,8 @@ def plan_trial(contract: Contract, child: Contract | None, seen: Snapshot, redac
         handoff_is_temporary=handoff.is_temporary,
         window_steps=asked.window_steps,
         gates=tuple(str(gate) for gate in asked.gates),
+        control_names=names_of(contract, metrics),
+        child_names=names_of(child, metrics),
         quiet=asked.quiet,
         alpha=asked.alpha,
         fork=fork,

@@ -36,3 +36,12 @@ FURTHER: Mapping[str, tuple[str, ...]] = {
 ``skipped_step`` is about one step (1 when it was skipped), ``skipped_steps`` counts them since the start. Slashed names
 are Levanter's and W&B's, those with underscores their form in Finelog.
 """
+
+LEVANTER: Mapping[str, str] = {
+    "loss": "train_loss",
+    "grad_norm": "grad_norm_total",
+    "tokens_per_second": "throughput_tokens_per_second",
+    "step_time_s": "throughput_duration",
+    "lr": "optim_learning_rate",
+}
+"""What Levanter itself calls the contract's figures in Finelog, for those that the contract does not name."""

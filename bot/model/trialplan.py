@@ -4,7 +4,7 @@ Source: the deploy checklist (docs/procedures.md). A plan that launches or stops
 as a part of itself: a yes to the whole is a yes to its parts and to nothing else (``Grant.for_part``).
 """
 
-from typing import Literal
+from typing import ClassVar, Literal
 
 from pydantic import AwareDatetime, Field
 
@@ -31,6 +31,8 @@ class PlannedFork(Value):
 class TrialPlan(PlanBase):
     """What is agreed before anything is touched ("Agree the plan"). Carrying it out changes nothing in the world."""
 
+    LATER: ClassVar[frozenset[str]] = frozenset({"control_names", "child_names"})
+
     kind: Literal["trial"] = "trial"
     child_run_id: RunId
     child_root: str
@@ -43,6 +45,11 @@ class TrialPlan(PlanBase):
     """The control: so many steps of the old run from the handoff's step on."""
     gates: tuple[str, ...]
     """As they are written; see docs/trial.md."""
+    control_names: dict[str, str] = {}
+    """What the old run calls the gated figures, by the gates' word, and how its metrics file is read
+    (``bot.model.agreed_names``). The rows of the trial are read by these names whatever ``[metrics]`` says later."""
+    child_names: dict[str, str] = {}
+    """What the child calls them."""
     quiet: bool
     alpha: float
     fork: PlannedFork | None

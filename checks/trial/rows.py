@@ -5,20 +5,18 @@ values that are not finite. A step with the same value twice counts once. Everyt
 history of a million steps takes as long as sorting it.
 """
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 
+from bot.model.agreed_names import spelled
 from bot.model.series import Figure, Floats, History, Ints
 from bot.model.trial import SideRows, Window
-
-_NO_LETTER = re.compile(r"[^A-Za-z0-9_]")
 
 
 def figure_of(history: History, metric: str) -> Figure | None:
     """Return a figure by the name that a gate gives it, or as telemetry spells that (``moe/drops``: ``moe_drops``)."""
-    return history.figures.get(metric, history.figures.get(_NO_LETTER.sub("_", metric)))
+    return history.figures.get(metric, history.figures.get(spelled(metric)))
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,6 +7,7 @@ never launched. Its parts are built from the contracts that are given, so that a
 from datetime import datetime, timedelta
 from typing import Any
 
+from bot.model.agreed_names import names_of
 from bot.model.conduct import Review, Stage
 from bot.model.contract import Contract
 from bot.model.job import Job, TaskState
@@ -104,7 +105,10 @@ def trial_plan(**fields: Any) -> TrialPlan:
         "rollback_by": MONDAY_NOON,
         "submitter": ADA,
     }
-    return TrialPlan.model_validate(given | fields)
+    given |= fields
+    metrics = tuple(gate.split()[0] for gate in given["gates"])
+    names = {"control_names": names_of(old_contract(), metrics), "child_names": names_of(child_contract(), metrics)}
+    return TrialPlan.model_validate(names | given)
 
 
 def relaunch(contract: Contract, **fields: Any) -> RelaunchPlan:

@@ -9,21 +9,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from bot.model.contract import MetricsContract
+from bot.model.figures import LEVANTER
 from bot.model.snapshot import MetricRow
 from bot.model.value import Value
 from bot.sources.finelog.tables import GAUGE_PREFIX, Form
 from bot.sources.metric_rows import FIGURES, parse_figure, parse_moment, parse_step
 
 STEP = "step"
-_LEVANTER: Mapping[str, str] = {
-    "loss": "train_loss",
-    "grad_norm": "grad_norm_total",
-    "tokens_per_second": "throughput_tokens_per_second",
-    "step_time_s": "throughput_duration",
-    "lr": "optim_learning_rate",
-}
-"""What Levanter itself calls the contract's figures, for those that the contract does not name."""
-
 _NOT_SCALAR = ("summary", "histogram")
 
 
@@ -50,7 +42,7 @@ def figure_names(names: MetricsContract) -> dict[str, str]:
     for figure in FIGURES:
         given = getattr(names, figure)
         if given == MetricsContract.model_fields[figure].default:
-            found[_LEVANTER[figure]] = figure
+            found[LEVANTER[figure]] = figure
         found[finelog_name(given)] = figure
     return found
 

@@ -8,6 +8,7 @@ from checks.trial.guards.guard import Guard
 from checks.trial.guards.handoff import COMPLETE, LINEAGE, RETENTION
 from checks.trial.guards.identity import BOUNDARY, ONCE, TRACKER
 from checks.trial.guards.live import COORDINATORS, ONE, PODS, REFUSES_LIVE
+from checks.trial.guards.names import NAMES
 from checks.trial.guards.plan import GAPS, HANDOFF, SCHEDULE, WINDOW
 from checks.trial.guards.record import INVENTORY, MAIN, VALUES
 from checks.trial.guards.review import REVIEW, WATCHDOG
@@ -18,6 +19,7 @@ GUARDS: tuple[Guard, ...] = (
     TRACKER,
     WINDOW,
     GATES,
+    NAMES,
     SCHEDULE,
     GAPS,
     MAIN,

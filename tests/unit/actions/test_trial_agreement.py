@@ -37,6 +37,19 @@ def test_the_contract_s_words_become_the_plan() -> None:
     assert not made.automatic_rollback
 
 
+def test_the_plan_holds_what_each_run_calls_the_gated_figures() -> None:
+    names = {"file": "m.jsonl", "loss": "train/loss"}
+    made = plan(saved(HANDOFF), metrics={"loss": "ce"}, child=child_contract(metrics=names))
+
+    assert isinstance(made, TrialPlan)
+    assert made.control_names == {"loss": "ce", "tokens_per_second": "tokens_per_second"}
+    assert made.child_names == {"loss": "train/loss", "tokens_per_second": "tokens_per_second"} | {
+        "file": "m.jsonl",
+        "step": "step",
+        "timestamp": "timestamp",
+    }
+
+
 @pytest.mark.parametrize(("hourly", "step"), [(False, 6_000), (True, 6_200)])
 def test_without_a_stated_step_the_newest_permanent_one_is_handed_over_and_an_hourly_one_only_by_agreement(
     hourly: bool, step: int

@@ -22,6 +22,7 @@ from tests.fakes.snapshots import AT, JOB, RUN
 from tests.unit.checks.trial.guards.cases import DARK, FAIL, PASS, Case, hold, ids
 
 OFF = {"mode": "disabled"}
+RENAMED = {"others": {"moe_drops": "x"}}
 
 
 def agreed(**fields: Any) -> Rehearsal:
@@ -141,6 +142,26 @@ CASES = (
     Case("plan.gates", agreed(gates=()), FAIL, "no gate keeps the loss"),
     Case("plan.gates", agreed(gates=(*trial_plan().gates, "loss is fine")), FAIL, "is no gate"),
     Case("plan.gates", agreed(quiet=False), FAIL, "was not made a gate"),
+    # The names of what the gates are about.
+    Case("plan.metrics", green_rehearsal(), PASS, "the old run: loss, tokens_per_second; the child: loss, tokens_per"),
+    Case(
+        "plan.metrics",
+        green_rehearsal(contract=old_contract(metrics={"loss": "eval/loss"})),
+        FAIL,
+        f"loss is eval/loss in [metrics] of runs/{RUN}.toml, loss was agreed",
+    ),
+    Case("plan.metrics", of_child(metrics={"tokens_per_second": "tps"}), FAIL, "tokens_per_second is tps"),
+    Case("plan.metrics", of_child(metrics={"file": "other.jsonl"}), FAIL, "file is other.jsonl"),
+    Case(
+        "plan.metrics",
+        green_rehearsal(plan=trial_plan(gates=("moe/drops max <= 0",)), child=child_contract(metrics=RENAMED)),
+        FAIL,
+        "moe_drops is x in [metrics]",
+    ),
+    Case("plan.metrics", of_child(metrics={"lr": "optim/lr"}), PASS, "the child: loss"),
+    Case("plan.metrics", agreed(control_names={}), FAIL, "was not agreed"),
+    Case("plan.metrics", agreed(gates=(*trial_plan().gates, "loss is fine")), PASS, "loss"),
+    Case("plan.metrics", green_rehearsal(child=None, child_seen=None), DARK, "no contract that can be used"),
     # The schedule.
     Case("plan.schedule", green_rehearsal(), PASS, "rollback by 2026-11-30 12:00 UTC"),
     Case("plan.schedule", scheduled(MONDAY_NOON.replace(hour=18)), PASS, "18:00"),
