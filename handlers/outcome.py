@@ -7,6 +7,7 @@ from bot.model.audit import AuditEntry
 from bot.model.plan import Request, RequestState
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import Instance, Run, RunState
+from bot.model.trialplan import RollbackPlan
 from bot.model.update import UpdateKind
 from bot.model.value import JobId
 from bot.model.verdict import Severity
@@ -16,7 +17,7 @@ from handlers.context import Context
 from handlers.costs import downtime_line
 from handlers.deeds import deed_news
 from handlers.plans import deed_of, from_where
-from handlers.trial.outcome import TRIAL_KINDS, trial_news
+from handlers.trial.outcome import TRIAL_KINDS, child_instances, trial_news
 
 
 def decide_outcome(
@@ -33,7 +34,8 @@ def decide_outcome(
     """
     before = next((a for a in record.actions if a.number == action.number), None)
     instances = _instances(record, before, action, at, shape)
-    latest = record.model_copy(update={"instances": (*record.instances, *instances)}) if instances else record
+    own = tuple(each for each in instances if each.run_id == record.run_id)
+    latest = record.model_copy(update={"instances": (*record.instances, *own)}) if own else record
     news = _NEWS.get(action.plan.kind, deed_news)
     run, told = news(latest, before, action, context, at)
     return Decision(
@@ -60,7 +62,9 @@ def _instances(
 ) -> tuple[Instance, ...]:
     """Return the new instance once the job is submitted, and its submission time once the orchestrator has said it."""
     if action.plan.kind not in {"relaunch", "rollback"}:
-        return ()  # a cut-over launches another run, which its own first look finds
+        return child_instances(before, action, at)
+    if isinstance(action.plan, RollbackPlan) and action.plan.launch is None:
+        return ()  # the job that lives already was launched by another hand, and is found as any such
     submitted = _newly_done(before, action, StepName.SUBMIT)
     if submitted is not None and submitted.outcome is not None:
         plan = action.relaunch

@@ -15,6 +15,7 @@ from bot.model.chronicle import (
     Completed,
     ContractChanged,
     Decided,
+    Fact,
     Failed,
     HandedOver,
     Happening,
@@ -30,6 +31,7 @@ from bot.model.chronicle import (
     canonical,
 )
 from bot.model.conduct import Stage
+from bot.model.contract import Basis
 from bot.model.delivery import ChannelName
 from bot.model.incident import Incident
 from bot.model.plan import Plan, RequestState
@@ -37,12 +39,14 @@ from bot.model.planned import RelaunchPlan, SealPlan
 from bot.model.promotion import is_on_record
 from bot.model.reading import Known
 from bot.model.record import Decision, Record, Telling
-from bot.model.run import Run, RunState
+from bot.model.run import Instance, Run, RunState
 from bot.model.snapshot import Snapshot
 from bot.model.tracker import TrackerState
 from bot.model.trialplan import CutOverPlan, RollbackPlan
 from bot.model.update import UpdateKind
+from bot.model.value import RunId
 from bot.model.verdict import Severity
+from bot.render.words import say_command
 from handlers import tellings
 from handlers.context import Context, everywhere
 from handlers.plans import deed_of
@@ -101,7 +105,14 @@ def recorded(
     whole = (*decision.happened, *happened)
     is_kept = ChannelName.GITHUB in context.channels and is_on_record(context.contract, run or before.run)
     told = (_keep_record(context, before, whole, at),) if whole and is_kept else ()
-    return decision.model_copy(update={"run": run, "happened": whole, "tell": (*decision.tell, *told)})
+    return decision.model_copy(
+        update={
+            "run": run,
+            "happened": whole,
+            "beside": _child_launched(decision),
+            "tell": (*decision.tell, *told),
+        }
+    )
 
 
 def recorded_without_contract(before: Record, decision: Decision) -> Decision:
@@ -113,7 +124,7 @@ def recorded_without_contract(before: Record, decision: Decision) -> Decision:
 def _launches(before: Record, decision: Decision, context: Context, seen: Snapshot | None) -> Iterator[Happening]:
     """A new instance; and at the first look with a record, those that were launched before there was one."""
     known = {each.number for each in before.instances}
-    fresh = [each for each in decision.instances if each.number not in known]
+    fresh = [each for each in decision.instances if each.run_id == before.run_id and each.number not in known]
     older = before.instances if seen is not None and not before.run.promised else ()
     for instance in (*older, *fresh):
         yield Launched(
@@ -127,6 +138,34 @@ def _launches(before: Record, decision: Decision, context: Context, seen: Snapsh
                 code=_launched_code(decision) if instance in fresh else "",
             ),
         )
+
+
+def _child_launched(decision: Decision) -> dict[RunId, tuple[Happening, ...]]:
+    """The child of a trial was launched, which stands in its own record too: its own looks have not made it."""
+    plans = {each.plan.launch.run_id: each.plan for each in decision.actions if isinstance(each.plan, CutOverPlan)}
+    return {
+        each.run_id: (
+            Launched(
+                instance=each.number,
+                job_id=each.job_id,
+                is_by_hero=True,
+                facts=_child_facts(each, plans[each.run_id]),
+            ),
+        )
+        for each in decision.instances
+        if each.run_id in plans and each.submitted_at is None
+    }
+
+
+def _child_facts(instance: Instance, plan: CutOverPlan) -> tuple[Fact, ...]:
+    stated = (
+        ("command", say_command(instance.command)),
+        ("source SHA", instance.source_sha or ""),
+        ("output root", plan.launch.output_root),
+        ("initialize from", plan.handoff.path),
+        ("in the place of", plan.run_id),
+    )
+    return tuple(Fact(label=label, value=value, basis=Basis.STATED) for label, value in stated if value)
 
 
 def _launched_code(decision: Decision) -> str:

@@ -241,9 +241,9 @@ def _deny(record: Record, attempt: Attempt, allowed: Allowed, context: Context, 
         at,
         kind=UpdateKind.ACTION_PROGRESS,
         key=f"request/{denied.number}/denied",
-        headline=f"{denied.name} was denied by {allowed.by}; nothing is changed",
+        headline=f"{denied.name} was denied by {allowed.by}; {_after_no(denied)}",
         evidence=(f"because: {attempt.note}",) if attempt.note else (),
-        next_=f"Hero goes on watching; {asks_again(denied)}",
+        next_=_next_after_no(denied),
     )
     detail = f"{denied.name} by {allowed.by}: {attempt.note}"
     audit = note(record, attempt, "denied", detail, at, request=denied)
@@ -254,6 +254,17 @@ def _deny(record: Record, attempt: Attempt, allowed: Allowed, context: Context, 
         tell=(tellings.request_closed(context, record, denied, at), told),
         audit=(audit,),
     )
+
+
+def _after_no(denied: Request) -> str:
+    return "that is a no-go" if denied.plan.kind == "go" else "nothing is changed"
+
+
+def _next_after_no(denied: Request) -> str:
+    """Say what comes of a no; a no to a go is no wish to leave things as they are."""
+    if denied.plan.kind == "go":
+        return f"the old run is launched again, at once where that was agreed, else when {denied.dri} says yes to it"
+    return f"Hero goes on watching; {asks_again(denied)}"
 
 
 def _deny_after_yes(

@@ -316,23 +316,23 @@ _ENDINGS = {
 }
 
 
+_ASKED_ANEW = frozenset({"relaunch", "cutover", "go", "rollback"})
+"""The kinds of plan that Hero puts again by itself when what would be done has changed."""
+
+
 def _after_ending(request: Request) -> str:
     """Say what comes of a request that nobody can answer any more."""
     again = asks_again(request)
-    match request.state:
-        case RequestState.GRANTED:
-            return "Hero reads the world once more, carries the plan out if it still holds, and reports"
-        case RequestState.DENIED:
-            return f"nothing is changed; {again}"
-        case RequestState.EXPIRED:
-            return f"nothing was changed, and Hero does not ask again by itself; {again}"
-        case RequestState.VOID:
-            asks = "Hero asks anew with the difference" if request.plan.kind == "relaunch" else again
-            return f"nothing was changed; {asks}"
-        case RequestState.WITHDRAWN:
-            return f"nothing was changed and nothing is to be decided; {again} if it is needed after all"
-        case RequestState.OPEN:
-            return f"{request.dri} decides"
+    anew = "Hero asks anew with the difference" if request.plan.kind in _ASKED_ANEW else again
+    no = "it is a no-go: the old run is launched again" if request.plan.kind == "go" else f"nothing is changed; {again}"
+    return {
+        RequestState.GRANTED: "Hero reads the world once more, carries the plan out if it still holds, and reports",
+        RequestState.DENIED: no,
+        RequestState.EXPIRED: f"nothing was changed, and Hero does not ask again by itself; {again}",
+        RequestState.VOID: f"nothing was changed; {anew}",
+        RequestState.WITHDRAWN: f"nothing was changed and nothing is to be decided; {again} if it is needed after all",
+        RequestState.OPEN: f"{request.dri} decides",
+    }[request.state]
 
 
 def request_closed(context: Context, record: Record, request: Request, at: datetime) -> Telling:

@@ -21,6 +21,8 @@ def trial_question(plan: AnyTrialPlan) -> str:
         case GoPlan():
             return f"accept {plan.child_run_id} (go)"
         case RollbackPlan():
+            if plan.launch is None:
+                return f"roll back: stop {plan.child_run_id}, and leave {plan.keeps} as it is"
             return f"roll back: launch {plan.run_id} again{_from(plan.launch)}"
         case _:
             assert_never(plan)
@@ -52,8 +54,9 @@ def trial_first(plan: AnyTrialPlan) -> str:
         case GoPlan():
             return "leave the child running and close the trial"
         case RollbackPlan():
-            stop = f"stop {plan.stop.stop}, then " if plan.stop else ""
-            return f"{stop}launch {plan.launch.job_id}"
+            stop = f"stop {plan.stop.stop}" if plan.stop else ""
+            launch = f"launch {plan.launch.job_id}" if plan.launch else ""
+            return ", then ".join(each for each in (stop, launch) if each)
         case _:
             assert_never(plan)
 
@@ -83,10 +86,13 @@ def trial_lines(plan: AnyTrialPlan) -> tuple[str, ...]:
             )
         case RollbackPlan():
             stop = _stop(plan.stop) if plan.stop else ("stop first: nothing, no job of the child lives",)
+            unseen = (f"NOT CLEAR, a yes accepts it: {plan.unseen}",) if plan.unseen else ()
+            kept = (f"old run: {plan.keeps} lives already, by another hand; it is not launched",)
             return (
-                *_not_clear(plan.launch),
+                *unseen,
+                *(_not_clear(plan.launch) if plan.launch else ()),
                 *stop,
-                *_launch("old run", plan.launch),
+                *(_launch("old run", plan.launch) if plan.launch else kept),
                 "tracker: no fork; the old run goes on under its own id",
                 f"agreed plan: {plan.trial[:12]}",
             )

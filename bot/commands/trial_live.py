@@ -25,12 +25,13 @@ from bot.model.planned import NoPlan
 from bot.model.record import Record
 from bot.model.rehearsal import GuardSays
 from bot.model.run import Run
-from bot.model.trial import Outcome
+from bot.model.trial import Outcome, read_comparison
 from bot.model.trialplan import TrialPlan
 from bot.model.value import RunId
 from bot.redaction import Redactor
 from bot.rehearsing import Rehearser
 from bot.render.text import clean
+from bot.render.trial import comparison_lines
 from bot.run_contracts import contracts_of, secrets_of
 from bot.settings import Settings
 from bot.store.store import Store
@@ -40,6 +41,7 @@ from checks.trial.guards.judging import judge_guards, outcome_of
 from handlers.trialplans import trial_lines
 
 _LINE = 1000
+_GATES = 40
 _EXITS = {Outcome.PASS: Exit.DONE, Outcome.FAIL: Exit.BLOCKED, Outcome.CANNOT_TELL: Exit.UNKNOWN}
 _MARKS = {Outcome.PASS: "✓", Outcome.FAIL: "✗", Outcome.CANNOT_TELL: "?"}
 
@@ -65,17 +67,23 @@ def show_trial(config: Path | None, run: str, *, as_json: bool) -> Exit:
     say_table(("stage", "since"), [(step.stage.value, f"{step.at:%Y-%m-%d %H:%M:%S} UTC") for step in trial.steps])
     for line in trial_lines(trial.plan):
         say(clean(line, _LINE))
+    found = read_comparison(trial.compared)
+    for line in comparison_lines(found, limit=_GATES) if found else ():
+        say(clean(line, _LINE))
     for url in filter(None, (trial.report_url, trial.tracker_report_url)):
         say(clean(f"report: {url}", _LINE))
     return Exit.DONE
 
 
 async def _trial_of(settings: Settings, run_id: RunId) -> Trial | None:
+    """Return the newest trial of a run, also when it is the child that was named."""
     async with open_store(settings, SystemClock()) as store:
         record = await store.record(run_id) if store else None
-    if record is None:
-        raise ConfigurationError((f"nothing is on record of {run_id}; `hero runs` lists the runs",))
-    return record.run.trial
+        if record is None or store is None:
+            raise ConfigurationError((f"nothing is on record of {run_id}; `hero runs` lists the runs",))
+        if record.run.trial is None and record.trial_of is not None:
+            record = await store.record(record.trial_of)
+    return record.run.trial if record else None
 
 
 def plan_trial_of(config: Path | None, run: str, *, as_json: bool) -> Exit:
@@ -105,7 +113,9 @@ def plan_trial_of(config: Path | None, run: str, *, as_json: bool) -> Exit:
         say()
         _say_guards(says)
         say()
-        say(f"`/hero trial plan {run}` puts it to the DRI; nothing was changed")
+        is_ready = outcome_of(says) is Outcome.PASS
+        asks = f"`/hero trial plan {run}` puts it to the DRI"
+        say(f"{asks if is_ready else 'mend what is marked with ✗ or ? first'}; nothing was changed")
     return _EXITS[outcome_of(says)]
 
 

@@ -121,3 +121,5 @@ class Decision(Value):
     audit: tuple[AuditEntry, ...] = ()
     happened: tuple[Happening, ...] = ()
     """What is added to the run's record."""
+    beside: dict[RunId, tuple[Happening, ...]] = {}
+    """What is added to the records of other runs that this is about too."""

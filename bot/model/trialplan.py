@@ -75,6 +75,8 @@ class CutOverPlan(PlanBase):
     """The old run's job."""
     launch: RelaunchPlan
     """The child's launch; its ``run_id`` is the child's."""
+    number: int = 0
+    """Which launch of the child that is; 0 for its first."""
     startup_limit_s: int = Field(gt=0)
     """How long restore, compilation and prefetch may take before it counts as a hang."""
     startup_limit_source: str
@@ -102,8 +104,11 @@ class GoPlan(PlanBase):
 class RollbackPlan(PlanBase):
     """Stop the child, then launch the old run again: its SHA, its id, its command, its newest complete checkpoint.
 
-    Never another fork of the tracker's history.
+    Never another fork of the tracker's history. Where the old run lives already, by another hand, only the child is
+    stopped.
     """
+
+    LATER: ClassVar[frozenset[str]] = frozenset({"unseen", "keeps"})
 
     kind: Literal["rollback"] = "rollback"
     trial: str
@@ -111,13 +116,14 @@ class RollbackPlan(PlanBase):
     child_run_id: RunId
     stop: StopPlan | None
     """The child's job; None when it has none that lives."""
-    launch: RelaunchPlan
-    """The old run's."""
-    unseen: str = ""
-    """The child's job that the orchestrator does not show though nobody saw it end, in words; empty when there is none."""
+    launch: RelaunchPlan | None
+    """The old run's; None when its own job lives already (``keeps``)."""
     keeps: str = ""
-    """The old run's launch that lives already, by another hand; empty when there is none."""
+    """The launch of the old run that lives already, as ``JOB_ID@SUBMITTED``, and is left as it is."""
+    unseen: str = ""
+    """Why it is not certain that the child trains nowhere, though the orchestrator shows no job of it: it was launched,
+    and nobody saw it end. A yes to this plan accepts that."""
 
     @property
     def parts(self) -> tuple[PlanBase, ...]:
-        return (*((self.stop,) if self.stop else ()), self.launch)
+        return (*((self.stop,) if self.stop else ()), *((self.launch,) if self.launch else ()))

@@ -67,6 +67,8 @@ class Transaction:
             self.has_actions |= await records.save(self._connection, decision, run_id, self._redactor)
             if run_id is not None:
                 await chronicle.append(self._connection, run_id, decision.happened, at, self._redactor)
+            for other, happened in decision.beside.items():
+                await chronicle.append(self._connection, other, happened, at, self._redactor)
             for telling in decision.tell:
                 self.has_deliveries |= await outbox.fill(self._connection, telling, at, self._redactor)
 

@@ -9,7 +9,7 @@ from bot.model.plan import RequestState
 from bot.model.record import Decision, Record
 from bot.model.run import Run
 from bot.model.trial import read_comparison
-from bot.model.value import Value
+from bot.model.value import RunId, Value
 from bot.render.trial import comparison_lines
 from bot.render.words import say_time
 from handlers import tellings
@@ -118,7 +118,8 @@ def _reviewed(question: Question, record: Record, trial: Trial, person: Person) 
     if not trial.stage.is_before_the_stop:
         return _Refused(why=f"the trial is past that: {STAGE_WORDS[trial.stage]}")
     if person.name in {trial.plan.submitter, trial.agreed_by, contract.dri}:
-        return _Refused(why=f"an independent review is not {person.name}'s, who agreed to the plan or submits it")
+        why = f"an independent review cannot come from {person.name}, who agreed to the plan or submits it"
+        return _Refused(why=f"{why}; somebody else of [people] says `/hero trial reviewed {record.run_id}`")
     after = trial.model_copy(update={"review": Review(by=person.name, at=question.at)})
     answer = f"Noted: {person.name} has reviewed the trial of {trial.plan.child_run_id}."
     return _After(trial=after, what="trial_reviewed", answer=answer, next="Hero looks at its guards again now")
@@ -189,11 +190,16 @@ def _show(question: Question, words: tuple[str, ...]) -> Answered:
     trial = record.run.trial
     if trial is None:
         return say(question, f"{record.run_id} has had no trial.", _USAGE[1:2])
-    return say(question, _headline(record.run, trial), _lines(question, trial), _USAGE[-1] if _is_live(trial) else "")
+    return say(question, _headline(record.run, trial), _lines(question, trial), _next(record.run_id, trial))
 
 
-def _is_live(trial: Trial) -> bool:
-    return trial.stage.is_cut_over
+def _next(run_id: RunId, trial: Trial) -> str:
+    """Say how the trial is ended."""
+    if trial.is_over:
+        return ""
+    if trial.stage.is_before_the_stop:
+        return f"`/hero trial abandon {run_id}` ends it; nothing was touched yet"
+    return f"`/hero rollback {run_id}` ends it: the old run is launched again" if trial.stage.is_cut_over else ""
 
 
 def _headline(run: Run, trial: Trial) -> str:
@@ -205,10 +211,10 @@ def _lines(question: Question, trial: Trial) -> tuple[str, ...]:
     found = read_comparison(trial.compared)
     return (
         *((f"why: {trial.why}",) if trial.why else ()),
+        *(comparison_lines(found, limit=_SHOWN) if found else ()),
+        *(f"report: {url}" for url in (trial.report_url, trial.tracker_report_url) if url),
         *(f"{STAGE_WORDS[step.stage]}: {say_time(step.at, question.timezone)}" for step in trial.steps),
         f"agreed by {trial.agreed_by}, R{trial.request}, plan {trial.plan.digest[:12]}",
         f"reviewed by {trial.review.by}" if trial.review else "not reviewed yet",
         f"rollback: {'allowed by ' + trial.standing.by if trial.standing else 'is put to the DRI'}",
-        *(comparison_lines(found, limit=_SHOWN) if found else ()),
-        *(f"report: {url}" for url in (trial.report_url, trial.tracker_report_url) if url),
     )

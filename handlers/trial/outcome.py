@@ -9,9 +9,10 @@ from datetime import datetime
 from bot.model.action import Action, ActionState, Done, Refused, StepName
 from bot.model.conduct import Stage, Standing, Step, Trial
 from bot.model.record import Record, Telling
-from bot.model.run import Run, RunState
+from bot.model.run import Instance, Run, RunState
 from bot.model.trialplan import CutOverPlan, GoPlan, RollbackPlan, TrialPlan
 from bot.model.update import UpdateKind
+from bot.model.value import JobId
 from bot.model.verdict import Severity
 from handlers import tellings
 from handlers.context import Context
@@ -125,6 +126,44 @@ class _Move:
             next_=next_,
             asks_dri=severity is not Severity.INFO,
         )
+
+
+def child_instances(before: Action | None, action: Action, at: datetime) -> tuple[Instance, ...]:
+    """Return the child's instance once a cut-over has submitted it, and once its submission time is known.
+
+    Without it a child whose orchestrator is told no job's name beforehand would be nobody's to watch.
+    """
+    plan = action.plan
+    if not isinstance(plan, CutOverPlan):
+        return ()
+    known = {each.step for each in before.records if isinstance(each.outcome, Done)} if before else set()
+    made = {each.step: each for each in action.records if isinstance(each.outcome, Done)}
+    fresh = made.keys() - known
+    submitted = made.get(StepName.SUBMIT)
+    if submitted is None or submitted.outcome is None or not fresh & {StepName.SUBMIT, StepName.CONFIRM}:
+        return ()
+    confirmed = made.get(StepName.CONFIRM)
+    return (
+        Instance(
+            run_id=plan.launch.run_id,
+            number=plan.number,
+            job_id=JobId(submitted.outcome.detail),
+            submitted_at=_submitted_at(confirmed.outcome.detail) if confirmed and confirmed.outcome else None,
+            launched_at=submitted.outcome_at or at,
+            command=plan.launch.command,
+            source_sha=plan.launch.source_sha,
+            config_digest=plan.launch.config_digest,
+            from_step=plan.handoff.step,
+            replaces=plan.launch.instance,
+        ),
+    )
+
+
+def _submitted_at(said: str) -> datetime | None:
+    try:
+        return datetime.fromisoformat(said.rpartition("@")[2])
+    except ValueError:
+        return None
 
 
 def _agreement(move: _Move, plan: TrialPlan) -> News:

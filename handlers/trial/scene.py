@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from bot.actions.trial_plans import say_changes
 from bot.model.audit import AuditEntry
 from bot.model.chart import Chart
 from bot.model.conduct import Stage, Told, Trial
@@ -13,6 +14,7 @@ from bot.model.record import Decision, Record, Telling
 from bot.model.rehearsal import GuardSays
 from bot.model.run import Run
 from bot.model.trial import Outcome
+from bot.model.trialplan import CutOverPlan, RollbackPlan
 from bot.model.update import UpdateKind
 from bot.model.verdict import Severity
 from handlers import tellings
@@ -163,7 +165,7 @@ class Scene:
         if before is not None and before.state is RequestState.OPEN:
             if before.digest == plan.digest and before.dri == self.context.contract.dri:
                 return self.keep(self.trial)
-            note = "what would be done has changed since it was asked"
+            note = f"what would be done has changed since it was asked: {_difference(before, plan)}"[:500]
             void = before.model_copy(update={"state": RequestState.VOID, "decided_at": self.at, "note": note})
             voided, closed = (void,), (tellings.request_closed(self.context, self.record, void, self.at),)
         elif before is not None and before.state not in _MOOT and not (anew or self.trial.question_wanted_by):
@@ -193,6 +195,15 @@ class Scene:
             return (), ()
         gone = open_.model_copy(update={"state": RequestState.WITHDRAWN, "decided_at": self.at, "note": why[:500]})
         return (gone,), (tellings.request_closed(self.context, self.record, gone, self.at),)
+
+
+def _difference(before: Request, plan: Plan) -> str:
+    """Say what has changed of a plan, field by field."""
+    if before.digest == plan.digest:
+        return "another DRI decides"
+    if isinstance(before.plan, CutOverPlan | RollbackPlan) and isinstance(plan, CutOverPlan | RollbackPlan):
+        return say_changes(before.plan, plan)
+    return "the gates say something else now"
 
 
 def not_passing(guards: tuple[GuardSays, ...]) -> tuple[str, ...]:

@@ -41,7 +41,7 @@ def why_asked(record: Record, trial: Trial, contract: Contract, plan: RollbackPl
 def _why_not_this(record: Record, trial: Trial, plan: RollbackPlan) -> str:
     if plan.unseen:
         return plan.unseen
-    if plan.keeps:
+    if plan.keeps or plan.launch is None:
         return "the old run's job lives already, by another hand"
     if plan.launch.accepts:
         return "the launch checklist has open points"

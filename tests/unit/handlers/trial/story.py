@@ -11,7 +11,7 @@ from bot.model.planned import PlannedCheckpoint, RelaunchPlan, StopPlan
 from bot.model.reading import Known
 from bot.model.record import Decision, Record
 from bot.model.rehearsal import GuardSays
-from bot.model.run import Run, RunState
+from bot.model.run import Instance, Run, RunState
 from bot.model.trial import Comparison, Happened, Judged, Outcome, Quiet, Window
 from bot.model.trialplan import CutOverPlan, PlannedFork, RollbackPlan, TrialPlan
 from bot.model.update import UpdateKind
@@ -117,6 +117,7 @@ class Story:
             next_action=1,
         )
         self.told: list[str] = []
+        self.child_instances: list[Instance] = []
         self.kinds: list[UpdateKind] = []
 
     @property
@@ -134,7 +135,9 @@ class Story:
         """Take a decision over as the store does: by number, the newest of each."""
         requests = {r.number: r for r in (*self.record.requests, *decision.requests)}
         actions = {a.number: a for a in (*self.record.actions, *decision.actions)}
-        instances = {i.number: i for i in (*self.record.instances, *decision.instances)}
+        own = [i for i in decision.instances if i.run_id == self.record.run_id]
+        self.child_instances += [i for i in decision.instances if i.run_id == CHILD]
+        instances = {i.number: i for i in (*self.record.instances, *own)}
         self.record = self.record.model_copy(
             update={
                 "run": decision.run or self.record.run,

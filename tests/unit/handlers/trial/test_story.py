@@ -25,7 +25,17 @@ from handlers.outcome import decide_outcome
 from handlers.tellings import live_status
 from tests.fakes.snapshots import AT
 from tests.unit.handlers.scene import ADA, record
-from tests.unit.handlers.trial.story import CHILD, CHILD_JOB, Story, agreed, compared, cutover, guard, rollback
+from tests.unit.handlers.trial.story import (
+    CHILD,
+    CHILD_INSTANCE,
+    CHILD_JOB,
+    Story,
+    agreed,
+    compared,
+    cutover,
+    guard,
+    rollback,
+)
 
 
 def test_a_trial_that_passes_goes_through_every_stage_and_each_is_told() -> None:
@@ -59,6 +69,22 @@ def test_a_trial_that_passes_goes_through_every_stage_and_each_is_told() -> None
     for words in ("kill", "launched", "first steps", "go, by ada", "accepted"):
         assert any(words in told for told in story.told), words
     assert story.record.held_by_trial == ""
+
+
+def test_the_child_s_launch_is_on_record_as_its_own_from_the_submission_on() -> None:
+    """A local child has no job's name beforehand: nobody else would know what to watch."""
+    story = Story()
+    story.grant(story.prepare())
+    story.carry_out(StepName.STABILISE)
+
+    submitted, confirmed = story.child_instances
+    assert (submitted.run_id, submitted.number, submitted.job_id) == (CHILD, 0, CHILD_JOB)
+    assert submitted.submitted_at is None
+    assert (
+        f"{confirmed.job_id}@{confirmed.submitted_at.isoformat()}" == CHILD_INSTANCE if confirmed.submitted_at else ""
+    )
+    assert confirmed.from_step == 40
+    assert all(each.run_id == story.record.run_id for each in story.record.instances)
 
 
 def test_nothing_is_asked_before_every_guard_passes_and_the_control_is_complete() -> None:
@@ -398,9 +424,9 @@ def test_a_rollback_that_was_put_to_the_dri_or_begun_in_any_way_is_not_begun_aga
 @pytest.mark.parametrize(
     ("changed", "why"),
     [
-        ({"launch": {"changes": ("command: a → b",)}}, "would not be launched as it was"),
+        ({"changes": ("command: a → b",)}, "would not be launched as it was"),
         ({"unseen": "the orchestrator shows no /me/hero-next"}, "shows no /me/hero-next"),
-        ({"keeps": "/me/hero-coord@now"}, "by another hand"),
+        ({"keeps": "/me/hero-coord@now", "launch": None}, "by another hand"),
         ({"instance": f"{CHILD_JOB}@2026-11-29T09:00:00+00:00"}, "is not the launch that this trial made"),
     ],
 )
@@ -411,7 +437,7 @@ def test_the_yes_in_advance_covers_the_old_launch_as_it_was_and_the_job_of_this_
     story.cut_over()
     story.look(child=story.child(), comparison=compared(Outcome.FAIL))
     given = dict(changed)
-    plan = rollback(story.plan, **given.pop("launch", {}))
+    plan = rollback(story.plan, changes=given.pop("changes", ()))
     if instance := given.pop("instance", None):
         given["stop"] = StopPlan(run_id=CHILD, stop=CHILD_JOB, instance=instance)
 
