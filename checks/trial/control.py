@@ -7,6 +7,7 @@ item 1.
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
 
 from bot.model.gate import Gate, parse_gate
 from bot.model.series import NOTHING, RunRows
@@ -17,12 +18,39 @@ from checks.trial.gates import flat
 from checks.trial.rows import Pairs, figure_of, pair_up, take_side
 
 
+class ControlKind(StrEnum):
+    """What there is to say of the control. It stays while the numbers in the detail move from look to look."""
+
+    COMPLETE = "complete"
+    WAITING = "waiting"
+    """The old run has steps of the window before it."""
+    UNLOGGED = "unlogged"
+    """A gated figure is not logged, or so rarely that nobody can say how often."""
+    WARM_UP = "warm_up"
+    """The gate skips the whole window."""
+    BEHIND = "behind"
+    """The one execution that counts began to log behind the window's first due step."""
+    RESTARTED = "restarted"
+    """So it did, since the old run restarted inside the window."""
+    GAP = "gap"
+    """Due rows are missing for good."""
+    FLAT = "flat"
+    """A gated figure never changes."""
+    STRANGER = "stranger"
+    """The newest rows are by no execution of the old run."""
+    CUT = "cut"
+    """There are more rows than one answer may have."""
+    NO_GATE = "no_gate"
+
+
 class ControlSays(Value):
     """How far the control is."""
 
     outcome: Outcome
     """``PASS``: it is complete. ``FAIL``: it can't become complete. ``CANNOT_TELL``: not yet, or nobody knows."""
     detail: str
+    kind: ControlKind | None = None
+    """Of ``detail``: who tells of a fault tells it once a kind. None where nobody judged any rows."""
     lines: tuple[str, ...] = ()
     """One for each gated figure, and what is odd."""
     last_step: int | None = None
@@ -45,13 +73,14 @@ def judge_control(rows: RunRows, plan: TrialPlan, *, executions: frozenset[str] 
     last = window.last_step
     found = rows.history.executions(window.first_step, last)
     if rows.is_cut:
-        return ControlSays(outcome=Outcome.CANNOT_TELL, detail="there are more rows than one answer may have")
-    if not found or not plan.gates:
-        what = f"no step from {window.first_step} to {last} is recorded yet" if plan.gates else "no gate was agreed"
-        return ControlSays(outcome=Outcome.CANNOT_TELL, detail=what)
+        return _unclear(ControlKind.CUT, "there are more rows than one answer may have")
+    if not plan.gates:
+        return _unclear(ControlKind.NO_GATE, "no gate was agreed")
+    if not found:
+        return _unclear(ControlKind.WAITING, f"no step from {window.first_step} to {last} is recorded yet")
     if (stranger := _stranger(rows, found[-1], executions)) is not None:
         detail = f"the newest rows of the window are by {stranger}, which is none of the old run's executions"
-        return ControlSays(outcome=Outcome.CANNOT_TELL, detail=detail)
+        return _unclear(ControlKind.STRANGER, detail)
     reached = max(
         int(figure.steps[figure.executions == found[-1]].max())
         for figure in rows.history.figures.values()
@@ -62,14 +91,20 @@ def judge_control(rows: RunRows, plan: TrialPlan, *, executions: frozenset[str] 
     return ControlSays(
         outcome=outcome,
         detail=_detail(judged, outcome, rows.executions[found[-1]], window, min(reached, last)),
+        kind=_kind(judged, outcome, is_restarted=len(found) > 1),
         lines=(*_restarted(rows, found), *dict.fromkeys(each.line for each in judged)),
         last_step=min(reached, last),
     )
 
 
+def _unclear(kind: ControlKind, detail: str) -> ControlSays:
+    return ControlSays(outcome=Outcome.CANNOT_TELL, detail=detail, kind=kind)
+
+
 @dataclass(frozen=True)
 class _Judged:
     outcome: Outcome
+    kind: ControlKind
     line: str
     covered: int
     expected: int
@@ -78,41 +113,42 @@ class _Judged:
 def _judge(gate: Gate, rows: RunRows, execution: int, window: Window, *, has_passed: bool) -> _Judged:
     side = take_side(figure_of(rows.history, gate.metric) or NOTHING, execution, window)
     pairs = pair_up(side, side, window, every=gate.every, warmup_rows=gate.warmup_rows)
-    outcome, why = _conclude(gate, pairs, has_passed=has_passed)
+    outcome, kind, why = _conclude(gate, pairs, has_passed=has_passed)
     how = f", one in {pairs.stride}" if pairs.stride is not None and pairs.stride > 1 else ""
     line = f"{gate.metric}: {pairs.covered} of {pairs.expected} steps{how}{f'; {why}' if why else ''}"
-    return _Judged(outcome, line, pairs.covered, pairs.expected)
+    return _Judged(outcome, kind, line, pairs.covered, pairs.expected)
 
 
-def _conclude(gate: Gate, pairs: Pairs, *, has_passed: bool) -> tuple[Outcome, str]:
+def _conclude(gate: Gate, pairs: Pairs, *, has_passed: bool) -> tuple[Outcome, ControlKind, str]:
     side = pairs.sides[0]
     is_over = Outcome.FAIL if has_passed else Outcome.CANNOT_TELL
     if side.reached is None:
-        return is_over, "it is not logged" if has_passed else "not logged yet"
+        return is_over, ControlKind.UNLOGGED, "it is not logged" if has_passed else "not logged yet"
     if pairs.stride is None:
-        return is_over, "so few rows that nobody can say how often it is logged"
+        return is_over, ControlKind.UNLOGGED, "so few rows that nobody can say how often it is logged"
     if not pairs.expected:
-        return Outcome.FAIL, "the window has no row left behind the warm-up"
+        return Outcome.FAIL, ControlKind.WARM_UP, "the window has no row left behind the warm-up"
     needed = math.ceil(gate.coverage * pairs.expected - 1e-9)
     if not pairs.ended:
         return _under_way(pairs, needed)
     if pairs.covered < needed:
-        return (
-            Outcome.FAIL,
-            f"{pairs.expected - pairs.covered} are missing for good, and {needed} are needed{_odd(pairs)}",
-        )
+        missing = pairs.expected - pairs.covered
+        why = f"{missing} are missing for good, and {needed} are needed{_odd(pairs)}"
+        return Outcome.FAIL, ControlKind.GAP, why
     reasons = flat(gate, pairs)
-    return (Outcome.FAIL, reasons[0]) if reasons else (Outcome.PASS, "")
+    return (Outcome.FAIL, ControlKind.FLAT, reasons[0]) if reasons else (Outcome.PASS, ControlKind.COMPLETE, "")
 
 
-def _under_way(pairs: Pairs, needed: int) -> tuple[Outcome, str]:
+def _under_way(pairs: Pairs, needed: int) -> tuple[Outcome, ControlKind, str]:
     """Judge a window that is still being filled: what was not logged when the execution began never will be."""
     side, stride = pairs.sides[0], pairs.stride or 1
     first = int(side.steps[0]) if side.steps.size else pairs.first_expected
     unseen = max(0, -(-(first - pairs.first_expected) // stride))
     if pairs.expected - unseen < needed:
-        return Outcome.FAIL, f"its first row of the window is of step {first}, behind {pairs.first_expected}"
-    return Outcome.CANNOT_TELL, f"recorded up to step {side.reached} of {pairs.last_expected}{_odd(pairs)}"
+        why = f"its first row of the window is of step {first}, behind {pairs.first_expected}"
+        return Outcome.FAIL, ControlKind.BEHIND, why
+    why = f"recorded up to step {side.reached} of {pairs.last_expected}{_odd(pairs)}"
+    return Outcome.CANNOT_TELL, ControlKind.WAITING, why
 
 
 def _odd(pairs: Pairs) -> str:
@@ -136,6 +172,14 @@ def _detail(judged: tuple[_Judged, ...], outcome: Outcome, name: str, window: Wi
         return f"steps {window.first_step} to {window.last_step} are recorded{by}, each figure as often as it is due"
     missing = max(each.expected - each.covered for each in judged)
     return f"recorded up to step {reached} of {window.last_step}{by}; {missing} due rows of one figure are missing yet"
+
+
+def _kind(judged: tuple[_Judged, ...], outcome: Outcome, *, is_restarted: bool) -> ControlKind:
+    """Return the kind of the line that ``_detail`` is about; a control that waits for anything waits."""
+    if outcome is Outcome.CANNOT_TELL:
+        return ControlKind.WAITING
+    kind = next(each.kind for each in judged if each.outcome is outcome)
+    return ControlKind.RESTARTED if is_restarted and kind in {ControlKind.BEHIND, ControlKind.GAP} else kind
 
 
 def _restarted(rows: RunRows, found: tuple[int, ...]) -> tuple[str, ...]:

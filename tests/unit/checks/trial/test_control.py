@@ -14,7 +14,7 @@ from bot.model.series import Figure, Floats, History, Ints, RunRows
 from bot.model.trial import Outcome, Window
 from bot.model.trialplan import TrialPlan
 from checks.trial.compare import compare
-from checks.trial.control import ControlSays, judge_control
+from checks.trial.control import ControlKind, ControlSays, judge_control
 from tests.fakes.rehearsals import trial_plan
 from tests.unit.checks.trial.runs import FIRST, STEPS, batches
 
@@ -55,7 +55,7 @@ def test_it_is_complete_with_every_due_row_of_every_gated_figure() -> None:
 
     says = judge(found, "loss mean <= +0.002", "mfu mean >= -1%", "mfu max <= +1%")
 
-    assert (says.outcome, says.last_step) == (Outcome.PASS, _LAST)
+    assert (says.outcome, says.kind, says.last_step) == (Outcome.PASS, ControlKind.COMPLETE, _LAST)
     assert says.detail == "steps 1000 to 1199 are recorded by iris:one, each figure as often as it is due"
     assert says.lines == ("loss: 200 of 200 steps", "mfu: 20 of 20 steps, one in 10")
 
@@ -63,7 +63,7 @@ def test_it_is_complete_with_every_due_row_of_every_gated_figure() -> None:
 def test_until_then_it_says_how_far_it_is() -> None:
     says = judge(rows(loss=logged(STEPS[:150]), mfu=logged(TENTH[:15])), "loss mean <= +0.002", "mfu mean >= -1%")
 
-    assert (says.outcome, says.last_step) == (Outcome.CANNOT_TELL, 1149)
+    assert (says.outcome, says.kind, says.last_step) == (Outcome.CANNOT_TELL, ControlKind.WAITING, 1149)
     assert says.detail.startswith("recorded up to step 1149 of 1199 by iris:one; 50 due rows")
     assert says.lines[1] == "mfu: 15 of 20 steps, one in 10; recorded up to step 1140 of 1190"
 
@@ -91,21 +91,22 @@ def test_with_a_hole_it_is_complete_only_as_far_as_the_gate_allows(holes: set[in
 
 
 @pytest.mark.parametrize(
-    ("figure", "why"),
+    ("figure", "kind", "why"),
     [
-        (logged(np.delete(STEPS, 77)), "1 are missing for good"),
-        (logged(STEPS[40:]), "40 are missing for good"),
-        (logged(values=np.where(STEPS == 1050, math.nan, batches())), "1 NaN or infinite"),
-        (both(logged(), Figure(STEPS[9:10], np.zeros(1, np.int64), np.ones(1))), "1 logged with several values"),
-        (logged(values=np.zeros(200)), "0 at every step"),
-        (logged(values=np.full(200, 80.0)), "say `flat`"),
-        (logged(STEPS[-1:]), "so few rows"),
+        (logged(np.delete(STEPS, 77)), "gap", "1 are missing for good"),
+        (logged(STEPS[40:]), "gap", "40 are missing for good"),
+        (logged(STEPS[40:90]), "behind", "first row of the window is of step 1040"),
+        (logged(values=np.where(STEPS == 1050, math.nan, batches())), "gap", "1 NaN or infinite"),
+        (both(logged(), Figure(STEPS[9:10], np.zeros(1, np.int64), np.ones(1))), "gap", "1 logged with several values"),
+        (logged(values=np.zeros(200)), "flat", "0 at every step"),
+        (logged(values=np.full(200, 80.0)), "flat", "say `flat`"),
+        (logged(STEPS[-1:]), "unlogged", "so few rows"),
     ],
 )
-def test_what_can_never_become_whole_fails(figure: Figure, why: str) -> None:
+def test_what_can_never_become_whole_fails(figure: Figure, kind: str, why: str) -> None:
     says = judge(rows(loss=figure))
 
-    assert says.outcome is Outcome.FAIL
+    assert (says.outcome, says.kind) == (Outcome.FAIL, kind)
     assert why in says.detail
 
 
@@ -114,6 +115,7 @@ def test_a_figure_that_is_never_logged_fails_once_the_window_is_over() -> None:
     late = judge(rows(loss=logged()), "loss mean <= +1", "mfu mean >= -1%")
 
     assert (early.outcome, late.outcome) == (Outcome.CANNOT_TELL, Outcome.FAIL)
+    assert (early.kind, late.kind) == (ControlKind.WAITING, ControlKind.UNLOGGED)
     assert late.detail == "mfu: 0 of 0 steps; it is not logged"
 
 
@@ -134,6 +136,7 @@ def test_after_a_restart_inside_the_window_only_a_newest_execution_that_has_it_a
     behind = judge(rows(names, loss=both(first, logged(STEPS[100:130], second[100:130], 1))))
 
     assert (anew.outcome, under_way.outcome, behind.outcome) == (Outcome.PASS, Outcome.CANNOT_TELL, Outcome.FAIL)
+    assert (anew.kind, under_way.kind, behind.kind) == ("complete", "waiting", "restarted")
     assert "first row of the window is of step 1100, behind 1000" in behind.detail
     for says in (anew, under_way, behind):
         assert says.lines[0].startswith("the old run restarted inside the window: iris:one, iris:two logged")
@@ -155,7 +158,8 @@ def test_rows_of_somebody_who_is_not_the_old_run_are_no_control() -> None:
     earlier = judge(rows(names, loss=logged()), executions=known)
     unnamed = judge(rows(("attempt 1",), loss=logged()), executions=known)
 
-    assert (strange.outcome, "iris:rival" in strange.detail) == (Outcome.CANNOT_TELL, True)
+    assert (strange.outcome, strange.kind) == (Outcome.CANNOT_TELL, ControlKind.STRANGER)
+    assert "iris:rival" in strange.detail
     assert (earlier.outcome, unnamed.outcome) == (Outcome.PASS, Outcome.PASS)
 
 
@@ -166,6 +170,19 @@ def test_rows_that_were_cut_and_plans_without_a_gate_tell_nothing() -> None:
     bare = judge_control(whole, plan().model_copy(update={"gates": ()}), executions=None)
 
     assert cut.outcome is bare.outcome is Outcome.CANNOT_TELL
+    assert (cut.kind, bare.kind) == (ControlKind.CUT, ControlKind.NO_GATE)
+
+
+def test_while_a_control_that_began_too_late_is_logged_on_its_kind_stays() -> None:
+    """The detail may move at each look; people are told of a kind once."""
+    names = ("iris:one", "iris:two")
+    looks = [
+        judge(rows(names, loss=both(logged(STEPS[:120]), logged(STEPS[110:n], batches(size=n - 110), 1))))
+        for n in (*range(112, 200, 11), 200)
+    ]
+
+    assert {each.outcome for each in looks} == {Outcome.FAIL}
+    assert {each.kind for each in looks} == {ControlKind.RESTARTED}
 
 
 @given(
