@@ -31,8 +31,7 @@ def compare(
             that infer anything.
         happened: what else went wrong with the child; None where that is no gate.
     """
-    inferring = sum(gate.reduce is not Reduce.MAX for gate in gates)
-    share = alpha / max(1, inferring)
+    share = share_of(alpha, gates)
     old, new = _newest(control, window), _newest(child, window)
     judged = tuple(
         judge_gate(gate, (figure_of(control, gate.metric), old), (figure_of(child, gate.metric), new), window, share)
@@ -50,6 +49,11 @@ def compare(
         others=_others(control, child, gates, window, (old, new)),
         notes=(*_executions("control", control, window, old), *_executions("child", child, window, new), *_odd(judged)),
     )
+
+
+def share_of(alpha: float, gates: tuple[Gate, ...]) -> float:
+    """Return each gate's share of how likely all together may be to err: of those that infer anything."""
+    return alpha / max(1, sum(gate.reduce is not Reduce.MAX for gate in gates))
 
 
 def judge_quiet(happened: Happened | None, attempts: int) -> Quiet | None:

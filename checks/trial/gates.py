@@ -19,7 +19,7 @@ from checks.trial.sequence import FEWEST_BLOCKS
 
 _FEWEST_FOR_PAIRING = 20
 _PAIRED = 0.5
-_FEWEST_FOR_ALL = 10
+FEWEST_FOR_ALL = 10
 """That every step is on one side of the limit says something of the rest from so many steps on: by chance it would be
 so once in a thousand times."""
 
@@ -87,7 +87,7 @@ def _outcome(fails: bool) -> Outcome:  # noqa: FBT001 - one caller's one word
 
 def _conclude(gate: Gate, measured: Measured, pairs: Pairs, alpha: float) -> tuple[Outcome, tuple[str, ...]]:
     gaps = (*_gaps(gate, pairs), *flat(gate, pairs), *_still(gate, pairs))
-    is_whole = pairs.covered == pairs.expected and pairs.ended and pairs.covered >= _FEWEST_FOR_ALL
+    is_whole = pairs.covered == pairs.expected and pairs.ended and pairs.covered >= FEWEST_FOR_ALL
     if is_whole and measured.all_beyond:
         return Outcome.FAIL, ("every single step is beyond the limit",)
     if measured.doubt is not None and is_too_often(measured.doubt, alpha) and not (is_whole and measured.all_within):

@@ -78,10 +78,15 @@ class _Blocks:
     last_steps: Ints
 
 
+def steps_a_block(expected: int, stride: int) -> int:
+    """Return how many steps are averaged, of so many rows that are logged every so many steps."""
+    steps = max(FEWEST_STEPS_A_BLOCK, -(-expected * stride // MOST_BLOCKS))
+    return -(-steps // stride) * stride
+
+
 def _blocks(pairs: Pairs, deltas: Floats) -> _Blocks:
     stride = pairs.stride or 1
-    steps = max(FEWEST_STEPS_A_BLOCK, -(-pairs.expected * stride // MOST_BLOCKS))
-    steps = -(-steps // stride) * stride
+    steps = steps_a_block(pairs.expected, stride)
     block = (pairs.steps - pairs.first_expected) // steps
     whole = int((pairs.steps[-1] - pairs.first_expected + stride) // steps)
     block = block[block < whole]

@@ -6,7 +6,9 @@ from bot.model.contract import MetricsContract
 from bot.model.gate import Direction, Gate, parse_gate
 from bot.model.rehearsal import Rehearsal
 from bot.model.value import CheckId
+from checks.trial.compare import share_of
 from checks.trial.guards.guard import Group, Guard, Word, all_of, fails
+from checks.trial.reach import what_is_open, why_it_cannot_pass
 
 _LOSS = ("loss",)
 _FAST = ("tokens_per_second", "mfu")
@@ -25,7 +27,10 @@ def _gates(rehearsal: Rehearsal) -> Word:
     if not any(gate.tolerance < 0 for gate in gates):
         missing.append("the change's intended effect")
     gap = f"; no gate is about {', '.join(missing)}" if missing else ""
-    good = f"{len(gates)} gates and quiet: {'; '.join(rehearsal.plan.gates)}{gap}"
+    share = share_of(rehearsal.plan.alpha, gates)
+    found = (what_is_open(gate, rehearsal.plan.window_steps, share) for gate in gates)
+    doubt = "".join(f"; {each}" for each in found if each)
+    good = f"{len(gates)} gates and quiet: {'; '.join(rehearsal.plan.gates)}{gap}{doubt}"
     return all_of(good, (*problems, *_against_gates(rehearsal, gates)))
 
 
@@ -51,6 +56,10 @@ def _against_gates(rehearsal: Rehearsal, gates: tuple[Gate, ...]) -> Iterator[Wo
             "no gate keeps throughput, MFU or step time from getting worse",
             'add one to [trial] gates, e.g. "tokens_per_second mean >= -1%"',
         )
+    steps = rehearsal.plan.window_steps
+    for gate in gates:
+        if why := why_it_cannot_pass(gate, steps, share_of(rehearsal.plan.alpha, gates)):
+            yield fails(why, "set [trial] window_steps higher, or correct the gate's `every` and `skip`")
     if not rehearsal.plan.quiet:
         yield fails("that there is no crash, retry, watchdog or alert was not made a gate", "set [trial] quiet = true")
 
@@ -65,7 +74,7 @@ def _is_of(gate: Gate, words: tuple[str, ...], names: MetricsContract) -> bool:
 
 GATES = Guard(
     id=CheckId("plan.gates"),
-    title="There are gates for loss and for throughput, MFU or step time, and quiet is one",
+    title="There are gates for loss and for throughput, MFU or step time, each can pass, and quiet is one",
     source='deploy checklist, "Agree the plan": explicit gates, with tolerances and expected directions',
     group=Group.PLAN,
     rule=_gates,

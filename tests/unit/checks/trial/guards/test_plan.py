@@ -142,6 +142,19 @@ CASES = (
     Case("plan.gates", agreed(gates=()), FAIL, "no gate keeps the loss"),
     Case("plan.gates", agreed(gates=(*trial_plan().gates, "loss is fine")), FAIL, "is no gate"),
     Case("plan.gates", agreed(quiet=False), FAIL, "was not made a gate"),
+    Case(
+        "plan.gates",
+        agreed(gates=("loss mean <= 0", "mfu mean >= 0 every 50")),
+        FAIL,
+        "mfu mean >= 0 every 50 can never pass: 200 steps have 4 rows of it",
+    ),
+    Case(
+        "plan.gates",
+        agreed(gates=("loss mean <= 0", "mfu mean >= 0"), window_steps=50),
+        PASS,
+        "mfu mean >= 0 could not pass if it is logged every 10 steps: 50 steps have 5 rows",
+    ),
+    Case("plan.gates", agreed(window_steps=8), FAIL, "set [trial] window_steps higher"),
     # The names of what the gates are about.
     Case("plan.metrics", green_rehearsal(), PASS, "the old run: loss, tokens_per_second; the child: loss, tokens_per"),
     Case(
