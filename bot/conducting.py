@@ -12,7 +12,7 @@ from typing import Protocol
 
 import structlog
 
-from bot.actions.both_runs import BothRuns
+from bot.actions.both_runs import BothRuns, changed_since_launch
 from bot.actions.ports import Launcher, Rehearses
 from bot.actions.rollback import RollbackPlanner
 from bot.actions.trial_plans import live_jobs, plan_cutover
@@ -275,6 +275,8 @@ class Conductor:
 
     async def _child_jobs(self, on: _On) -> Reading[tuple[Job, ...]]:
         job_id = on.trial.child_instance.rpartition("@")[0]
+        if on.child is not None and (changed := changed_since_launch(on.child, on.record)):
+            return Unknown(reason=Gap.UNRELIABLE, detail=changed, at=self._clock.now())
         return await self._jobs(on.child, JobId(job_id) if job_id else None)
 
     async def _with_old(self, on: _On, bare: TrialLook) -> TrialLook:

@@ -7,7 +7,7 @@ from bot.actions.ports import Launcher
 from bot.actions.stopping import still_under_way
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
-from bot.model.action import Refused, StepName, Waiting
+from bot.model.action import Action, Refused, StepName, Waiting
 from bot.model.contract import Contract
 from bot.model.job import Job
 from bot.model.reading import Gap, Unknown
@@ -108,6 +108,9 @@ class BothRuns:
                 run_id=contract.run_id, number=0, job_id=launched[-1], submitted_at=None, launched_at=now
             )
         seen = await self.reader.read(contract, current, record.run.metrics_cursor if record else "", past)
+        if changed := changed_since_launch(contract, old):
+            gap = Unknown(reason=Gap.UNRELIABLE, detail=changed, at=seen.at)
+            seen = seen.model_copy(update={"jobs": gap, "neighbours": gap})
         return Side(contract, record, seen)
 
     async def another_lives(
@@ -137,6 +140,44 @@ class BothRuns:
             return None if found.reason is Gap.NOT_CONFIGURED else Waiting(detail=gap, is_unknown=True)
         live = [job.job_id for job in found.value if _is_rival(job, job_id, contract.run_id, beside)]
         return Refused(detail=_both_live(", ".join(live), beside)) if live else None
+
+
+def launches_of(run_id: RunId, old: Record | None) -> tuple[Action, ...]:
+    """Return the cut-overs of the old run's trial that have submitted this child, or may have, oldest first."""
+    trial = old.run.trial if old else None
+    return tuple(
+        action
+        for action in (old.actions if old else ())
+        if isinstance(action.plan, CutOverPlan)
+        and action.plan.launch.run_id == run_id
+        and (trial is None or action.plan.trial == trial.plan.digest)
+        and (action.submits or ((made := action.record(StepName.SUBMIT)) is not None and made.is_done))
+    )
+
+
+def changed_since_launch(child: Contract, old: Record | None) -> str:
+    """Say that the child's contract is not the one that it was launched with; empty when it is, or before its launch.
+
+    Its job would be looked for elsewhere: that another orchestrator knows none of it proves nothing.
+    """
+    made = launches_of(child.run_id, old)
+    if not made or made[-1].relaunch.config_digest == child.config_digest:
+        return ""
+    return f"the child's contract was changed since its launch: undo that in runs/{child.run_id}.toml"
+
+
+def was_never_launched(run_id: RunId, old: Record | None, child: Record | None) -> bool:
+    """Whether the trial's cut-overs are on record, and nothing of the child was submitted by them or seen since."""
+    trial = old.run.trial if old else None
+    if old is None or trial is None or trial.child_instance or (child is not None and child.instances):
+        return False
+    ours = [a for a in old.actions if isinstance(a.plan, CutOverPlan) and a.plan.trial == trial.plan.digest]
+    return bool(ours) and not launches_of(run_id, old)
+
+
+def unseen_words(job_id: JobId) -> str:
+    """Say of a job that was launched that it is not shown, which proves nothing of its end."""
+    return f"the orchestrator shows no {job_id}, and nobody saw it end: see that it trains nowhere"
 
 
 def unasked(contract: Contract) -> Waiting:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import assert_never
 
-from bot.actions.both_runs import BothRuns, Side, unasked
+from bot.actions.both_runs import BothRuns, Side, changed_since_launch, unasked
 from bot.actions.executor import without_contract
 from bot.actions.forking import Forking
 from bot.actions.parts import as_part, launch_barred
@@ -23,7 +23,7 @@ from bot.actions.trial_launches import child_launch
 from bot.actions.trial_plans import handoff_fault, live_jobs, plan_cutover, say_changes
 from bot.clock import Clock
 from bot.contracts import BadContract
-from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Waiting
+from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Uncertain, Waiting
 from bot.model.contract import Contract
 from bot.model.job import Job
 from bot.model.planned import NoPlan
@@ -125,10 +125,19 @@ class CutOverSteps:
         launcher = self._runs.launcher(contract)
         if launcher is None:
             return unasked(contract)
+        shown = await launcher.jobs(contract, plan.stop.stop)
+        if isinstance(shown, Known) and not shown.value:
+            gone = f"the orchestrator shows no {plan.stop.stop} any more, and nobody saw it end"
+            return Waiting(detail=gone, is_unknown=True)
+        agreed = await self._runs.agreed(action.run_id, plan.trial)
         grant = action.grant.for_part(plan, plan.stop)
 
         async def checked() -> None:
-            nothing = "it may have been told to stop" if action.tries.get(StepName.STOP) else "nothing was stopped"
+            was_told = bool(action.tries.get(StepName.STOP))
+            end = agreed.rollback_by if agreed is not None else None
+            if end is not None and self._clock.now() >= end and not was_told:
+                raise _BarredError(Refused(detail="the time for a rollback is over; nothing was stopped"))
+            nothing = "it may have been told to stop" if was_told else "nothing was stopped"
             why = await self._barred(plan, contract, nothing, old_lives=True)
             if why is not None:
                 raise _BarredError(why)
@@ -148,8 +157,14 @@ class CutOverSteps:
         child = self._runs.contract(plan.launch.run_id)
         if isinstance(child, BadContract):
             return _said_stopped(without_contract(child, StepName.SUBMIT, is_resumed=is_resumed))
+        if changed := changed_since_launch(child, await self._runs.record(action.run_id)):
+            return Uncertain(detail=f"whether the child was launched cannot be asked: {changed}")
 
         async def barred() -> StepOutcome | None:
+            record = await self._runs.record(action.run_id)
+            trial = record.run.trial if record else None
+            if trial is not None and trial.rollback_wanted_by is not None:
+                return Refused(detail="a rollback was asked for; the child was not launched")
             return await self._barred(plan, contract, "nothing was launched", old_lives=False)
 
         view = as_part(action, plan.launch, cursor="")
@@ -212,6 +227,8 @@ class CutOverSteps:
         child = self._runs.contract(plan.launch.run_id)
         if isinstance(child, BadContract):
             return without_contract(child, step, is_resumed=True)
+        if changed := changed_since_launch(child, await self._runs.record(action.run_id)):
+            return Waiting(detail=changed, is_unknown=True)
         launcher = self._runs.launcher(child)
         if launcher is None:
             return unasked(child)

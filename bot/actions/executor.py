@@ -17,12 +17,23 @@ from bot.actions.ports import StepTaker
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
 from bot.errors import LeaseLostError, StoreError
-from bot.model.action import Action, ActionState, Done, Refused, StepName, StepOutcome, Uncertain, Waiting
+from bot.model.action import (
+    CHANGING,
+    Action,
+    ActionState,
+    Done,
+    Refused,
+    StepName,
+    StepOutcome,
+    Uncertain,
+    Waiting,
+)
 from bot.model.contract import Contract
 from bot.model.durations import say_duration
 from bot.model.plan import Plan
+from bot.model.planned import RelaunchPlan
 from bot.model.record import Decision, Record
-from bot.model.trialplan import CutOverPlan
+from bot.model.trialplan import CutOverPlan, RollbackPlan
 from bot.model.value import RunId
 from bot.store.leases import Lease
 from bot.store.store import Store
@@ -176,7 +187,7 @@ class Executor:
         is_resumed = action.record(step) is not None
         contract = self._contracts.load(action.run_id)
         if isinstance(contract, BadContract):
-            outcome = without_contract(contract, step, is_resumed=is_resumed)
+            outcome = without_contract(contract, step, is_resumed=is_resumed, has_changed=_has_changed(action))
         else:
             if not is_resumed:
                 action = await self._commit(action.begun(step, self._clock.now()))
@@ -229,6 +240,8 @@ class Executor:
         one of which nothing can be read, or that is not given its machines.
         """
         limit = self._deadlines.get(step, timedelta.max)
+        if isinstance(contract, BadContract) and step in _PATIENT:
+            return self._deadlines.get(StepName.VERIFY, timedelta.max)  # where it is not begun: see _wait
         if step is StepName.STABILISE and isinstance(contract, Contract):
             return limit + contract.cadence.stabilise
         if step is StepName.RESTORE and isinstance(plan, CutOverPlan) and limit < timedelta.max:
@@ -241,7 +254,8 @@ class Executor:
         Its time is what this process has waited: while Hero was down or the machine asleep nobody looked.
         """
         waited = timedelta(seconds=self._clock.monotonic() - self._first_look[action.number, step])
-        if waited > limit and step not in _PATIENT:
+        is_patient = step in _PATIENT and action.record(step) is not None
+        if waited > limit and not is_patient:
             return await self._end(action, step, _given_up(outcome, limit))
         if isinstance(outcome, Uncertain):
             is_failed = outcome.is_over and step is StepName.SUBMIT
@@ -293,6 +307,12 @@ class Executor:
         return action
 
 
+def _has_changed(action: Action) -> bool:
+    """Whether a launch, a cut-over or a rollback has begun to change the world; what it began is not left half done."""
+    is_launch = isinstance(action.plan, RelaunchPlan | CutOverPlan | RollbackPlan)
+    return is_launch and any(each.step in CHANGING for each in action.records)
+
+
 def _begun_first(action: Action) -> tuple[bool, int]:
     """Order actions so that what a crash left unfinished comes before what was not begun."""
     return (not action.records, action.number)
@@ -307,11 +327,18 @@ def _given_up(outcome: Waiting | Uncertain, limit: timedelta) -> Refused:
     return Refused(detail=f"not so within {say_duration(limit)}: {outcome.detail}", is_unknown=is_unknown)
 
 
-def without_contract(bad: BadContract, step: StepName, *, is_resumed: bool) -> StepOutcome:
-    """Refuse to begin on a contract that cannot be used; what is done already stays open until it can."""
+def without_contract(bad: BadContract, step: StepName, *, is_resumed: bool, has_changed: bool = False) -> StepOutcome:
+    """Refuse to begin on a contract that cannot be used; what is done already stays open until it can.
+
+    Args:
+        bad: why it cannot be used.
+        step: that is next.
+        is_resumed: whether it was begun already.
+        has_changed: whether the world was changed for the action already: one bad look does not leave it half done.
+    """
     why = "; ".join(bad.problems)
-    if step in _AFTER_SUBMIT:
-        return Waiting(detail=why, is_unknown=True)
     if step in _PATIENT and is_resumed:
         return Uncertain(detail=f"whether it was done cannot be asked: {why}")
+    if step in _AFTER_SUBMIT or has_changed:
+        return Waiting(detail=why, is_unknown=True)
     return Refused(detail=why)

@@ -61,11 +61,18 @@ def plan_cutover(  # noqa: PLR0911 - one return a case
         handoff=trial.plan.handoff,
         stop=stop,
         launch=launch,
+        number=_number_of(rehearsal),
         startup_limit_s=seconds,
         startup_limit_source=source,
         review=f"{review.by}, {review.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
     )
     return CutOverPlan.model_validate(redactor.value(plan.model_dump(mode="json")))
+
+
+def _number_of(rehearsal: Rehearsal) -> int:
+    """Return which launch of the child it would be: the one after the newest on record."""
+    before = rehearsal.child_seen.instance if rehearsal.child_seen is not None else None
+    return before.number + 1 if before is not None else 0
 
 
 def _with_lineage(trial: Trial, launch: RelaunchPlan) -> PlannedFork | None:
@@ -151,37 +158,63 @@ def plan_rollback(
     *,
     child: Reading[tuple[Job, ...]],
     launch: RelaunchPlan | NoPlan,
+    unseen: str = "",
 ) -> RollbackPlan | NoPlan:
     """Return exactly what the way back would do: end the child's job, launch the old run where it ended.
+
+    Where the old run's own job lives already beside the child's, the child's alone is ended.
 
     Source: deploy checklist, "Rehearse preflight and rollback" and "Decide".
 
     Args:
         contract: the old run's.
-        seen: of the old run.
+        seen: of the old run, the child's jobs taken out of its neighbours.
         trial: as agreed.
         redactor: a plan is made as it may be stored and shown.
         child: every live job of the child, whatever launched it; Known(()) when it has none.
         launch: the old run's relaunch (``bot.actions.trial_launches.old_launch``).
+        unseen: why it is not certain that the child has ended, though no job of it is shown.
     """
     stop = _stop_child(trial, child)
     if isinstance(stop, NoPlan):
         return stop
-    if isinstance(launch, NoPlan):
-        return launch
-    if launch.stop is not None:
-        why = f"the old run's job {launch.stop} is alive: there is nothing to roll back"
-        return NoPlan(reason=why, fix="nothing to do for it", is_unknown=False)
-    if barred := _barred_by_checkpoint(contract, seen, trial, launch):
-        return barred
+    kept = _kept(contract, seen, stop)
+    if isinstance(kept, NoPlan):
+        return kept
+    if not kept:
+        if isinstance(launch, NoPlan):
+            return launch
+        if barred := _barred_by_checkpoint(contract, seen, trial, launch):
+            return barred
     plan = RollbackPlan(
         run_id=contract.run_id,
         trial=trial.plan.digest,
         child_run_id=trial.plan.child_run_id,
         stop=stop,
-        launch=launch,
+        launch=None if kept or isinstance(launch, NoPlan) else launch,
+        keeps=kept,
+        unseen=unseen if stop is None else "",
     )
     return RollbackPlan.model_validate(redactor.value(plan.model_dump(mode="json")))
+
+
+def _kept(contract: Contract, seen: Snapshot, stop: StopPlan | None) -> str | NoPlan:
+    """Return the launch of the old run's own job that lives already beside the child's; empty when none does."""
+    own = seen.job
+    if own is None or own.state.is_terminal:
+        return ""
+    if stop is None:
+        why = f"the old run's job {own.job_id} is alive: there is nothing to roll back"
+        return NoPlan(reason=why, fix="nothing to do for it", is_unknown=False)
+    live = live_jobs(seen)
+    if isinstance(live, Unknown):
+        why = f"whether another job of {contract.run_id} is alive is not known: {live.detail}"
+        return NoPlan(reason=why, fix="mend the link to its orchestrator", is_unknown=True)
+    if len(live.value) > 1:
+        names = ", ".join(job.job_id for job in live.value)
+        why = f"several jobs of {contract.run_id} are alive beside the child: {names}"
+        return NoPlan(reason=why, fix="end all but one of them by hand", is_unknown=False)
+    return own.instance_id
 
 
 def _stop_child(trial: Trial, child: Reading[tuple[Job, ...]]) -> StopPlan | NoPlan | None:
@@ -272,10 +305,11 @@ def live_jobs(seen: Snapshot) -> Reading[tuple[Job, ...]]:
 
 def say_changes(asked: CutOverPlan | RollbackPlan, rebuilt: CutOverPlan | RollbackPlan) -> str:
     """Say field by field how a rebuilt plan differs from the one that was asked about, its launch's fields by name."""
-    lines = list(differences(asked.launch, rebuilt.launch))
+    before, after = asked.launch, rebuilt.launch
+    lines = list(differences(before, after)) if before is not None and after is not None else []
     for name in type(asked).model_fields:
         old, new = getattr(asked, name), getattr(rebuilt, name)
-        if name != "launch" and old != new:
+        if old != new and not (name == "launch" and lines):
             lines.append(f"{name}: {_brief(old)} → {_brief(new)}")
     return "; ".join(lines) or "in a way that has no words"
 

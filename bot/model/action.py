@@ -183,7 +183,7 @@ class Action(Value):
         match self.plan:
             case RelaunchPlan() as plan:
                 return plan
-            case CutOverPlan(launch=launch) | RollbackPlan(launch=launch):
+            case CutOverPlan(launch=launch) | RollbackPlan(launch=RelaunchPlan() as launch):
                 return launch
             case _:
                 msg = f"action {self.number} is a {self.plan.kind} and launches nothing"

@@ -10,11 +10,13 @@ import pytest
 
 from bot.comparing import Comparer
 from bot.conducting import Conductor
+from bot.model.action import Action
 from bot.model.conduct import Review, Stage, Trial
 from bot.model.contract import Contract
 from bot.model.incident import Acknowledged, Incident, Open, open_incident
 from bot.model.job import Job, JobState
-from bot.model.planned import NoPlan
+from bot.model.plan import Grant
+from bot.model.planned import NoPlan, RelaunchPlan, StopPlan
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Record
 from bot.model.rehearsal import Rehearsal
@@ -318,6 +320,53 @@ async def test_a_report_that_cannot_be_made_does_not_cost_the_verdict(report: An
     assert look.chart is not None
     assert why in look.report_gap
     assert look.comparison_gap == ""
+
+
+async def test_a_child_is_not_asked_for_where_an_edited_contract_points() -> None:
+    world = World(Stage.RUNNING)
+    trial = world.records[RUN].run.trial
+    assert trial is not None
+    plan = a_cutover(trial, world.child.config_digest)
+    grant = Grant(request=7, run_id=RUN, digest=plan.digest, by=BOB, at=AT, expires_at=AT + timedelta(hours=1))
+    launched = Action(number=1, run_id=RUN, plan=plan, grant=grant, submits=1)
+    world.records[RUN] = world.records[RUN].model_copy(update={"actions": (launched,)})
+    assert isinstance((await world.look()).child, Known)
+    world.child = world.child.model_copy(update={"checkout": "/elsewhere"})
+    world.child_jobs = Known(value=(), at=AT)
+
+    look = await world.look()
+
+    assert isinstance(look.child, Unknown)
+    assert "was changed since its launch" in look.child.detail
+    assert look.child_said == (f"NOT KNOWN: the child's job ({look.child.detail})",)
+
+
+def a_cutover(trial: Trial, config_digest: str) -> CutOverPlan:
+    launch = RelaunchPlan(
+        run_id=CHILD,
+        instance="",
+        stop=None,
+        command=("iris", "job", "run"),
+        command_sha256="0" * 64,
+        directory="/checkout",
+        job_id=CHILD_JOB,
+        output_root="gs://bucket/child",
+        resume_from=None,
+        source_sha=None,
+        config_digest=config_digest,
+        changes=(),
+    )
+    return CutOverPlan(
+        run_id=RUN,
+        trial=trial.plan.digest,
+        fork=None,
+        handoff=trial.plan.handoff,
+        stop=StopPlan(run_id=RUN, stop=JOB, instance=job().instance_id),
+        launch=launch,
+        startup_limit_s=600,
+        startup_limit_source="the contract",
+        review="bob",
+    )
 
 
 async def test_rows_are_nobody_s_while_the_child_s_attempts_are_not_known() -> None:

@@ -17,6 +17,7 @@ from bot.model.planned import NoPlan
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.record import Decision
 from bot.model.rehearsal import Limits
+from bot.model.run import Run
 from bot.model.trialplan import CutOverPlan
 from bot.redaction import Redactor
 from tests.fakes.snapshots import AT, JOB, RUN, checkpoint, job, pod
@@ -459,6 +460,23 @@ async def test_nothing_is_launched_while_a_pod_of_the_old_job_lives(bench: Bench
     assert bench.world.submissions == []
 
 
+async def test_a_stop_that_comes_after_the_time_for_a_rollback_stops_nothing() -> None:
+    bench = Bench(plan=a_trial_plan(rollback_by=AT + timedelta(minutes=30)))
+    await break_before_the_stop(bench, lambda: bench.clock.advance(timedelta(minutes=31)))
+
+    step, refused = refusal(bench)
+    assert (step, refused.detail) == (StepName.STOP, "the time for a rollback is over; nothing was stopped")
+    assert (bench.world.stops, bench.world.live()) == ([], [JOB])
+
+
+async def test_an_old_job_that_vanishes_unseen_is_no_job_that_has_ended(bench: Bench) -> None:
+    await break_before_the_stop(bench, lambda: bench.world.found.pop(JOB))
+
+    step, refused = refusal(bench)
+    assert (step, refused.is_unknown, bench.world.submissions) == (StepName.STOP, True, [])
+    assert f"the orchestrator shows no {JOB} any more, and nobody saw it end" in refused.detail
+
+
 async def test_a_task_that_was_told_to_end_is_seen_to_have(bench: Bench) -> None:
     """Facts of Iris: a cancelled job is KILLED at once, its process lives on for a second or two."""
     submitted: list[int] = []
@@ -498,6 +516,13 @@ async def break_before_the_launch(bench: Bench, change: Any) -> None:
     await bench.work()
 
 
+def want_it_back(bench: Bench) -> None:
+    record = bench.store.records[RUN]
+    assert record.run.trial is not None
+    wanted = record.run.trial.model_copy(update={"rollback_wanted_by": "ada"})
+    bench.store.records[RUN] = record.model_copy(update={"run": Run(run_id=RUN, trial=wanted)})
+
+
 def hand_launch(bench: Bench) -> None:
     bench.world.beside[RUN] = (job(job_id="/me/hero-coord-2"),)
 
@@ -509,6 +534,7 @@ def hand_launch(bench: Bench) -> None:
         (change_the_child, "the contract has changed since the approval"),
         (break_the_child, "dri is missing"),
         (fill_the_tree, "the child's tree is not empty any more"),
+        (want_it_back, "a rollback was asked for; the child was not launched"),
         (hand_launch, "/me/hero-coord-2 lives; nothing is launched beside it"),
     ],
 )
@@ -557,6 +583,85 @@ async def test_a_lost_answer_is_looked_up_and_the_child_adopted(bench: Bench) ->
 
     assert bench.state() is ActionState.DONE
     assert bench.world.submissions == [CHILD]
+
+
+async def test_a_rollback_that_is_wanted_while_nobody_answers_is_possible_as_soon_as_somebody_does(
+    bench: Bench,
+) -> None:
+    faults = ["cut"]
+
+    def go_dark(moment: str) -> str:
+        if moment != "before the submission":
+            return ""
+        bench.world.dark = {CHILD}
+        return faults.pop()
+
+    bench._touch = go_dark
+    await bench.grant_cutover()
+    await bench.work(polls=100)
+    want_it_back(bench)
+    await bench.work(polls=100)
+    assert bench.state() is ActionState.GRANTED, "it may still arrive"
+    bench.world.dark = set()
+
+    await bench.work()
+
+    step, refused = refusal(bench)
+    assert (step, "a rollback was asked for" in refused.detail) == (StepName.SUBMIT, True)
+    assert bench.world.submissions == [CHILD], "the one that was cut off"
+
+
+async def test_a_submission_is_not_asked_for_where_a_changed_contract_points(bench: Bench) -> None:
+    good = bench.world.contracts[CHILD]
+
+    def change(moment: str) -> str:
+        if moment == "after the submission":
+            change_the_child(bench)
+            hidden.append(bench.world.found.pop(CHILD_JOB))
+            return "lost"
+        return "lost" if moment == "before the submission" else ""
+
+    hidden: list[Any] = []
+    bench._touch = change
+    await bench.grant_cutover()
+    await bench.work(polls=200)
+    assert bench.state() is ActionState.GRANTED
+    assert "the child's contract was changed since its launch: undo that" in bench.action.noted
+    bench.world.contracts[CHILD] = good
+    bench.world.found[CHILD_JOB] = hidden[0]
+
+    await bench.work()
+
+    assert bench.state() is ActionState.DONE, bench.action.noted
+    assert bench.world.submissions == [CHILD]
+
+
+async def test_a_child_is_not_watched_by_another_contract_than_it_was_launched_with(bench: Bench) -> None:
+    await bench.grant_cutover()
+    await bench.work(until=lambda: bench.action.next_step is StepName.CONFIRM)
+    change_the_child(bench)
+    bench.a_new_one()
+
+    await bench.work()
+
+    _, refused = refusal(bench)
+    assert (refused.is_unknown, "was changed since its launch" in refused.detail) == (True, True)
+
+
+async def test_an_old_contract_that_breaks_after_the_stop_does_not_end_the_cut_over(bench: Bench) -> None:
+    good = bench.world.contracts[RUN]
+    await bench.grant_cutover()
+    await bench.work(until=lambda: bench.action.next_step is StepName.SUBMIT)
+    assert bench.action.record(StepName.SUBMIT) is None
+    bench.world.contracts[RUN] = BadContract(run_id=RUN, problems=("dri is missing",))
+    bench.a_new_one()
+    await bench.work(polls=20)
+    assert bench.state() is ActionState.GRANTED
+    bench.world.contracts[RUN] = good
+
+    await bench.work()
+
+    assert bench.state() is ActionState.DONE, bench.action.noted
 
 
 async def test_an_adopted_child_is_not_refused_for_what_it_has_written_since(bench: Bench) -> None:

@@ -14,10 +14,21 @@ from bot.model.contract import Contract
 from bot.model.job import JobState
 from bot.model.planned import NoPlan
 from bot.model.reading import Known
+from bot.model.record import Record
+from bot.model.run import Run
 from bot.model.trialplan import RollbackPlan
 from bot.redaction import Redactor
-from tests.fakes.snapshots import AT, JOB, RUN, checkpoint, job, pod
-from tests.unit.actions.trial_world import CHILD, CHILD_JOB, CHILD_ROOT, HANDOFF, LATER, Bench, N
+from tests.fakes.snapshots import AT, JOB, RUN, checkpoint, instance, job, pod
+from tests.unit.actions.trial_world import (
+    CHILD,
+    CHILD_JOB,
+    CHILD_ROOT,
+    HANDOFF,
+    LATER,
+    Bench,
+    N,
+    child_contract,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -95,6 +106,7 @@ async def test_the_plan_is_the_old_runs_own_launch(bench: Bench) -> None:
     plan = await bench.rollback_plan()
 
     assert plan.stop is not None
+    assert plan.launch is not None
     assert (plan.stop.run_id, plan.stop.instance) == (CHILD, bench.world.found[CHILD_JOB].instance_id)
     assert (plan.launch.run_id, plan.launch.job_id, plan.launch.stop) == (RUN, JOB, None)
     assert plan.launch.resume_from is not None
@@ -104,6 +116,27 @@ async def test_the_plan_is_the_old_runs_own_launch(bench: Bench) -> None:
 
 def the_old_lives(bench: Bench) -> None:
     bench.world.found[JOB] = job()
+
+
+def only_the_old_lives(bench: Bench) -> None:
+    the_old_lives(bench)
+    bench.world.end(CHILD_JOB, JobState.FAILED)
+
+
+def the_old_lives_twice(bench: Bench) -> None:
+    the_old_lives(bench)
+    bench.world.beside[RUN] = (job(job_id=f"{JOB}-2"),)
+
+
+def the_childs_contract_was_changed(bench: Bench) -> None:
+    """And what shows its jobs now knows none."""
+    bench.world.contracts[CHILD] = child_contract(checkout="/elsewhere")
+    del bench.world.found[CHILD_JOB]
+
+
+def the_child_is_asked_elsewhere(bench: Bench) -> None:
+    bench.world.contracts[CHILD] = child_contract(orchestrator={"kind": "iris", "job_id": "/me/another"})
+    del bench.world.found[CHILD_JOB]
 
 
 def the_child_is_dark(bench: Bench) -> None:
@@ -142,7 +175,10 @@ def the_trial_is_over(bench: Bench) -> None:
 @pytest.mark.parametrize(
     ("change", "is_unknown", "why"),
     [
-        (the_old_lives, False, "there is nothing to roll back"),
+        (only_the_old_lives, False, "there is nothing to roll back"),
+        (the_old_lives_twice, False, f"several jobs of {RUN} are alive beside the child: {JOB}, {JOB}-2"),
+        (the_childs_contract_was_changed, True, "the child's contract was changed since its launch"),
+        (the_child_is_asked_elsewhere, True, "the child's contract was changed since its launch"),
         (the_child_is_dark, True, f"whether a job of {CHILD} is alive is not known"),
         (the_childs_contract_broke, True, "dri is missing"),
         (the_child_lives_twice, False, f"several jobs of {CHILD} are alive: {CHILD_JOB}, {CHILD_JOB}-2"),
@@ -172,8 +208,91 @@ async def test_what_the_old_job_saved_at_its_end_is_its_own(bench: Bench) -> Non
 
     plan = await bench.rollback_plan()
 
+    assert plan.launch is not None
     assert plan.launch.resume_from is not None
     assert plan.launch.resume_from.path == last.path
+
+
+UNSEEN = f"the orchestrator shows no {CHILD_JOB}, and nobody saw it end: see that it trains nowhere"
+
+
+async def test_a_child_that_vanished_is_said_to_be_unseen_and_is_launched_beside_on_a_yes_to_that_alone(
+    bench: Bench,
+) -> None:
+    clear = await bench.rollback_plan()
+    del bench.world.found[CHILD_JOB]
+
+    plan = await bench.rollback_plan()
+    bench.grant(plan)
+    await bench.work()
+
+    assert (clear.unseen, plan.unseen, plan.stop) == ("", UNSEEN, None)
+    assert bench.state() is ActionState.DONE, "it is rebuilt as it was asked"
+
+
+@pytest.mark.parametrize("ended_after", [timedelta(minutes=1), -timedelta(hours=1)])
+async def test_a_child_whose_end_is_on_record_may_vanish(bench: Bench, ended_after: timedelta) -> None:
+    launched = bench.world.found.pop(CHILD_JOB)
+    of_child = instance().model_copy(
+        update={"run_id": CHILD, "job_id": CHILD_JOB, "ended_at": launched.submitted_at + ended_after}
+    )
+    bench.store.records[CHILD] = Record(run=Run(run_id=CHILD), instances=(of_child,))
+
+    plan = await bench.rollback_plan()
+
+    assert plan.unseen == ("" if ended_after > timedelta() else UNSEEN), "what ended before was another launch"
+
+
+async def test_a_child_that_was_never_submitted_is_not_looked_for_and_needs_no_contract() -> None:
+    """Its contract was deleted between the stop of the old run and its launch."""
+    bench = Bench()
+
+    def break_it(moment: str) -> str:
+        if moment == "after the stop":
+            the_childs_contract_broke(bench)
+        return ""
+
+    bench._touch = break_it
+    await bench.grant_cutover()
+    await bench.work()
+    assert (bench.state(), bench.world.submissions) == (ActionState.FAILED, [])
+    bench.at_stage(Stage.NO_GO)
+
+    plan = await bench.rollback_plan()
+    bench.grant(plan)
+    await bench.work()
+
+    assert (plan.stop, plan.unseen) == (None, "")
+    assert bench.state() is ActionState.DONE, bench.action.noted
+    assert (bench.world.submissions, bench.world.live(), bench.world.wrongs) == ([RUN], [JOB], [])
+
+
+async def test_an_old_run_that_lives_already_is_left_as_it_is_and_the_child_alone_is_stopped(bench: Bench) -> None:
+    the_old_lives(bench)
+
+    plan = await bench.rollback_plan()
+    bench.grant(plan)
+    await bench.work()
+
+    assert (plan.launch, plan.keeps) == (None, bench.world.found[JOB].instance_id)
+    assert plan.parts == (plan.stop,)
+    assert bench.state() is ActionState.DONE, bench.action.noted
+    assert [r.step for r in bench.action.records] == list(STEPS["rollback"])
+    said = {r.step: r.outcome.detail for r in bench.action.records if r.outcome}
+    assert said[StepName.SUBMIT] == f"the old run's job {plan.keeps} lives already; it is not launched"
+    assert said[StepName.CONFIRM] == f"exactly one live job: {plan.keeps}"
+    assert (bench.world.stops, bench.world.submissions, bench.world.live()) == ([JOB, CHILD_JOB], [CHILD], [JOB])
+    assert Redactor().value(plan.model_dump(mode="json")) == plan.model_dump(mode="json")
+    assert RollbackPlan.model_validate_json(plan.model_dump_json()) == plan
+
+
+async def test_an_old_run_that_was_left_as_it_is_and_ended_meanwhile_is_asked_about_anew(bench: Bench) -> None:
+    the_old_lives(bench)
+    await at(bench, "after the stop", lambda bench: bench.world.end(JOB))
+
+    step, refused = refusal(bench)
+    assert (step, refused.asks_anew) == (StepName.CONFIRM, True)
+    assert "does not live any more; the old run is not launched, and nothing trains" in refused.detail
 
 
 # VERIFY
@@ -293,11 +412,54 @@ async def test_an_old_run_that_may_not_be_launched_is_not_and_it_is_said_that_no
     assert bench.world.live() == []
 
 
-@pytest.mark.parametrize("change", [the_child_is_dark, the_tree_is_dark, the_childs_contract_broke])
+async def test_a_child_that_vanishes_before_it_was_told_to_end_is_no_child_that_ended(bench: Bench) -> None:
+    def happen(_moment: str) -> str:
+        verified = bench.action.record(StepName.VERIFY)
+        if verified is not None and verified.is_done:
+            bench.world.found.pop(CHILD_JOB, None)
+        return ""
+
+    await bench.grant_rollback()
+    bench._touch = happen
+    await bench.work()
+
+    step, refused = refusal(bench)
+    assert (step, refused.detail, refused.asks_anew) == (StepName.STOP, UNSEEN, True)
+    assert bench.world.submissions == [CHILD]
+
+
+@pytest.mark.parametrize("polls", [50, 400])
+async def test_an_old_contract_that_breaks_half_way_is_waited_for_and_given_up_as_unknown(
+    bench: Bench, polls: int
+) -> None:
+    good = bench.world.contracts[RUN]
+    await bench.grant_rollback()
+    await bench.work(until=lambda: bench.action.next_step is StepName.SUBMIT)
+    assert bench.action.record(StepName.SUBMIT) is None
+    bench.world.contracts[RUN] = BadContract(run_id=RUN, problems=("dri is missing",))
+    bench.a_new_one()
+
+    await bench.work(polls=polls)
+
+    if polls == 50:
+        assert bench.state() is ActionState.GRANTED
+        bench.world.contracts[RUN] = good
+        await bench.work()
+        assert bench.state() is ActionState.DONE, bench.action.noted
+        return
+    step, refused = refusal(bench)
+    assert (step, refused.is_unknown, bench.world.submissions) == (StepName.SUBMIT, True, [CHILD])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [the_child_is_dark, the_tree_is_dark, the_childs_contract_broke, the_childs_contract_was_changed],
+)
 async def test_nothing_is_launched_on_an_unknown(bench: Bench, change: Any) -> None:
     good = bench.world.contracts[CHILD]
     await bench.grant_rollback()
     await bench.work(until=lambda: bench.action.next_step is StepName.SUBMIT)
+    shown = dict(bench.world.found)
     change(bench)
     bench.a_new_one()
     await bench.work(until=lambda: False, polls=50)
@@ -305,6 +467,7 @@ async def test_nothing_is_launched_on_an_unknown(bench: Bench, change: Any) -> N
     assert bench.world.submissions == [CHILD]
     bench.world.dark = set()
     bench.world.contracts[CHILD] = good
+    bench.world.found = shown
 
     await bench.work()
 

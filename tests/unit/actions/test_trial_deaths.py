@@ -109,6 +109,9 @@ MOMENTS = (
 FAULTS = ("dark", "kill", "lost", "cut", "late", "sleep", "handoff", "contract", "retry", "crash", "stall")
 """What may go wrong at one moment. Some mean something at a question, some at a change, some anywhere."""
 
+UNDONE_AFTER = timedelta(minutes=20)
+"""So long after the child's contract was edited somebody takes that back: before, nobody can say where its job is."""
+
 type Faults = dict[tuple[str, int], str]
 """What goes wrong, by the moment's name and how often that was passed."""
 
@@ -142,6 +145,7 @@ class Fate:
                 world.saved[RUN] = tuple(each for each in world.saved[RUN] if each != HANDOFF)
             case "contract":
                 world.contracts[CHILD] = child_contract(source_sha="e" * 40)
+                world.undone.append((bench.clock.monotonic() + UNDONE_AFTER.total_seconds(), child_contract()))
             case "retry" if CHILD_JOB in world.live():
                 world.retry(TaskState.FAILED)
             case "crash" if CHILD_JOB in world.live():
@@ -166,8 +170,8 @@ async def live_through(faults: Faults) -> Bench:
         assert bench.world.submissions == []
         return bench
     bench.at_stage(Stage.NO_GO)
-    bench.world.contracts[CHILD] = child_contract()
     for _ in range(20):
+        bench.world.contracts[CHILD] = child_contract()
         fate.bench = None  # what is read to ask is read again and again
         promised = bench.world.contracts[RUN]
         plan = await bench.planner.plan(promised, bench.store.records[RUN])  # type: ignore[arg-type]

@@ -117,6 +117,8 @@ class World:
         self.clock = clock
         self.touch = touch
         self.contracts: dict[RunId, Contract | BadContract] = {RUN: old_contract(), CHILD: child_contract()}
+        self.undone: list[tuple[float, Contract]] = []
+        """Edits of a contract that somebody takes back, and when."""
         self.found: dict[JobId, Job] = {JOB: job(tasks=(a_task(JOB, TaskState.RUNNING, at=START),))}
         self.beside: dict[RunId, tuple[Job, ...]] = {}
         """Other live jobs of a run."""
@@ -191,6 +193,9 @@ class World:
     # Contracts
 
     def load(self, run_id: RunId) -> Contract | BadContract:
+        for at, good in self.undone:
+            if at <= self.clock.monotonic():
+                self.contracts[good.run_id] = good
         return self.contracts[run_id]
 
     # Launcher
