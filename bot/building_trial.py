@@ -158,21 +158,7 @@ def build_trial(
     )
     both = BothRuns(reader=looks.reader, store=store, contracts=contracts, launchers=looks.launchers, clock=clock)
     rollbacks = RollbackPlanner(runs=both, checklist=looks.checklist, redactor=redactor)
-    agreeing = AgreeSteps(runs=both, clock=clock, redactor=redactor)
     planner = build_planner(settings, clock, looks=looks, contracts=contracts, redactor=redactor)
-    steps: dict[str, StepTaker] = {
-        "trial": agreeing,
-        "go": agreeing,
-        "cutover": CutOverSteps(
-            steps=relaunching,
-            runs=both,
-            rehearses=rehearser,
-            forking=Forking(_forker(settings, clock, redactor), clock=clock, settle=FORK_DEADLINE),
-            clock=clock,
-            redactor=redactor,
-        ),
-        "rollback": RollbackSteps(steps=relaunching, runs=both, planner=rollbacks, clock=clock, redactor=redactor),
-    }
     conductor = Conductor(
         rehearser=rehearser,
         both=both,
@@ -188,6 +174,20 @@ def build_trial(
         hand_on=hand_on,
         deadline=settings.bot.check_deadline,
     )
+    agreeing = AgreeSteps(runs=both, judges=conductor, clock=clock, redactor=redactor)
+    steps: dict[str, StepTaker] = {
+        "trial": agreeing,
+        "go": agreeing,
+        "cutover": CutOverSteps(
+            steps=relaunching,
+            runs=both,
+            rehearses=rehearser,
+            forking=Forking(_forker(settings, clock, redactor), clock=clock, settle=FORK_DEADLINE),
+            clock=clock,
+            redactor=redactor,
+        ),
+        "rollback": RollbackSteps(steps=relaunching, runs=both, planner=rollbacks, clock=clock, redactor=redactor),
+    }
     preparers: dict[ErrandKind, Preparer] = {
         ErrandKind.TRIAL: TrialPreparer(planner, rehearser),
         ErrandKind.REHEARSAL: RehearsalPreparer(planner, rehearser),

@@ -17,7 +17,7 @@ from bot.actions.ports import Launcher, Rehearses
 from bot.actions.rollback import RollbackPlanner
 from bot.actions.trial_plans import live_jobs, plan_cutover
 from bot.clock import Clock
-from bot.comparing import Comparer, launched_at, window_of
+from bot.comparing import Compared, Comparer, launched_at, window_of
 from bot.contracts import BadContract, Contracts
 from bot.errors import StoreError
 from bot.model.chart import Chart
@@ -175,18 +175,41 @@ class Conductor:
         if record is None or trial is None or trial.is_over:
             return
         began = self._clock.monotonic()
+        on = await self._on(contract, record, trial)
+        look = await self._look(on)
+        seconds = round(self._clock.monotonic() - began, 3)
+        log.info("trial_looked_at", run_id=contract.run_id, stage=trial.stage, duration_s=seconds)
+        await self._hand_on(contract, look)
+
+    async def compared(self, contract: Contract, record: Record) -> Reading[Comparison]:
+        """Hold the child against its control once more, as a go does before it is done.
+
+        Raises:
+            StoreError: the database refused.
+        """
+        trial = record.run.trial
+        if trial is None or trial.is_over:
+            return self._unread("the run has no trial that is under way")
+        on = await self._on(contract, record, trial)
+        try:
+            async with asyncio.timeout(self._deadline.total_seconds()):
+                found = await self._hold(on, await self._child_jobs(on))
+        except TimeoutError:
+            detail = f"it took longer than {say_duration(self._deadline)}"
+            return Unknown(reason=Gap.TIMEOUT, detail=detail, at=self._clock.now())
+        if isinstance(found, str):
+            return Unknown(reason=Gap.UNREACHABLE, detail=found, at=self._clock.now())
+        return Known(value=found.found, at=self._clock.now())
+
+    async def _on(self, contract: Contract, record: Record, trial: Trial) -> _On:
         child = self._contracts.load(trial.plan.child_run_id)
-        on = _On(
+        return _On(
             contract=with_roles(contract, record.run.roles),
             record=record,
             trial=trial,
             child=None if isinstance(child, BadContract) else child,
             beside=await self._store.record(trial.plan.child_run_id),
         )
-        look = await self._look(on)
-        seconds = round(self._clock.monotonic() - began, 3)
-        log.info("trial_looked_at", run_id=contract.run_id, stage=trial.stage, duration_s=seconds)
-        await self._hand_on(contract, look)
 
     async def _look(self, on: _On) -> TrialLook:
         """Look within the deadline; what is cut off or breaks is a look that has seen nothing.
@@ -304,10 +327,7 @@ class Conductor:
         jobs = await self._child_jobs(on)
         said = _say_child(on, jobs, self._clock.now())
         look = bare.model_copy(update={"child": jobs, "stuck": _stuck(on), "child_said": said})
-        if on.child is None:
-            return look.model_copy(update={"comparison_gap": "the child's contract cannot be used"})
-        incidents = await self._incidents(on)
-        compared = await self._comparer.compare(on.contract, on.child, on.trial, jobs, incidents)
+        compared = await self._hold(on, jobs)
         if isinstance(compared, str):
             return look.model_copy(update={"comparison_gap": compared})
         look = look.model_copy(
@@ -318,6 +338,12 @@ class Conductor:
             }
         )
         return _Shown(look, compared.control.history, compared.child.history, compared.found)
+
+    async def _hold(self, on: _On, jobs: Reading[tuple[Job, ...]]) -> Compared | str:
+        if on.child is None:
+            return "the child's contract cannot be used"
+        incidents = await self._incidents(on)
+        return await self._comparer.compare(on.contract, on.child, on.trial, jobs, incidents)
 
     async def _incidents(self, on: _On) -> tuple[Incident, ...]:
         """Return the child's incidents since it was launched, those that are over too."""

@@ -3,8 +3,8 @@
 Source: deploy checklist, "Agree the plan" and "Decide" (docs/procedures.md).
 """
 
-from bot.actions.both_runs import BothRuns, unasked
-from bot.actions.ports import Fence
+from bot.actions.both_runs import BothRuns, changed_since_launch, launches_of, unasked
+from bot.actions.ports import Fence, Judges
 from bot.actions.trial_agreement import plan_trial
 from bot.actions.trial_plans import handoff_fault
 from bot.clock import Clock
@@ -13,23 +13,28 @@ from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Waiti
 from bot.model.contract import Contract
 from bot.model.planned import NoPlan
 from bot.model.reading import Unknown
-from bot.model.trialplan import GoPlan, TrialPlan
+from bot.model.record import Record
+from bot.model.trial import Outcome
+from bot.model.trialplan import CutOverPlan, GoPlan, TrialPlan
 from bot.model.value import JobId
 from bot.redaction import Redactor
+from bot.render.trial import grave_lines, verdict_words
 
 
 class AgreeSteps:
     """The one step of a trial's agreement and of its go."""
 
-    def __init__(self, *, runs: BothRuns, clock: Clock, redactor: Redactor) -> None:
+    def __init__(self, *, runs: BothRuns, judges: Judges, clock: Clock, redactor: Redactor) -> None:
         """Take the parts.
 
         Args:
             runs: reads both runs.
+            judges: compares them anew before a go is done.
             clock: for whether a grant still counts.
             redactor: plans are rebuilt scrubbed, as they were asked.
         """
         self._runs = runs
+        self._judges = judges
         self._clock = clock
         self._redactor = redactor
 
@@ -50,7 +55,7 @@ class AgreeSteps:
         if not action.grant.covers(plan, self._clock.now()):
             return Refused(detail="the approval is no longer valid: it has expired or is for another plan")
         if isinstance(plan, GoPlan):
-            return await self._go(plan)
+            return await self._go(action, plan, contract)
         return await self._agree(plan, contract)
 
     async def _agree(self, plan: TrialPlan, contract: Contract) -> StepOutcome:  # noqa: PLR0911 - one return a case
@@ -79,11 +84,47 @@ class AgreeSteps:
             case TrialPlan():
                 return Done(detail="both contracts say what was agreed, and the handoff checkpoint is complete")
 
-    async def _go(self, plan: GoPlan) -> StepOutcome:
+    async def _go(self, action: Action, plan: GoPlan, contract: Contract) -> StepOutcome:
+        """See that the child's very launch that was judged lives, the old run does not, and the gates say the same."""
+        record = await self._runs.record(action.run_id)
+        if record is None:
+            return Refused(detail="nothing is on record of this run")
+        outcome = await self._child_lives(plan, record)
+        if not isinstance(outcome, Done):
+            return outcome
+        return await self._old_lives(plan, contract, record) or await self._judged(plan, contract, record) or outcome
+
+    async def _old_lives(self, plan: GoPlan, contract: Contract, record: Record) -> StepOutcome | None:
+        """Return that the old run lives beside the child, or may; None when all of it has ended."""
+        made = launches_of(plan.child_run_id, record)
+        stopped = made[-1].plan.stop.stop if made and isinstance(made[-1].plan, CutOverPlan) else None
+        if stopped is None:
+            return Waiting(detail="which job of the old run was stopped is not on record", is_unknown=True)
+        beside = JobId(plan.instance.rsplit("@", 1)[0])
+        return await self._runs.another_lives(contract, stopped, beside=beside)
+
+    async def _judged(self, plan: GoPlan, contract: Contract, record: Record) -> StepOutcome | None:
+        """Return why the gates do not say any more what the yes was given to; None when they do."""
+        found = await self._judges.compared(contract, record)
+        if isinstance(found, Unknown):
+            return Waiting(detail=f"the two runs cannot be compared: {found.detail}", is_unknown=True)
+        if found.value.outcome is Outcome.FAIL:
+            return Refused(detail=f"a gate fails by now: {grave_lines(found.value)[0]}")
+        words = verdict_words(found.value)
+        if words == plan.verdict:
+            return None
+        new = "; ".join(line for line in words if line not in plan.verdict)
+        return Refused(detail=f"the gates say something else now: {new or 'there are fewer of them'}")
+
+    async def _child_lives(  # noqa: PLR0911 - one return a case
+        self, plan: GoPlan, record: Record
+    ) -> StepOutcome:
         """See that the child's very launch that was judged is alive."""
         child = self._runs.contract(plan.child_run_id)
         if isinstance(child, BadContract):
             return Waiting(detail="; ".join(child.problems), is_unknown=True)
+        if changed := changed_since_launch(child, record):
+            return Waiting(detail=changed, is_unknown=True)
         launcher = self._runs.launcher(child)
         if launcher is None:
             return unasked(child)

@@ -15,6 +15,7 @@ from bot.model.record import Record
 from bot.model.rehearsal import Rehearsal
 from bot.model.snapshot import Snapshot
 from bot.model.tracker import TrackerState
+from bot.model.trial import Comparison
 from bot.model.trialplan import PlannedFork, TrialPlan
 from bot.model.value import JobId, Value
 
@@ -114,6 +115,19 @@ class Rehearses(Protocol):
             contract: the old run's.
             record: what is remembered of the old run.
             plan: what was agreed, or what is about to be.
+        """
+        ...
+
+
+class Judges(Protocol):
+    """Holds a trial's child against its control; see ``bot.conducting``."""
+
+    async def compared(self, contract: Contract, record: Record) -> Reading[Comparison]:
+        """Read both runs' rows and judge every gate now; Unknown where they cannot be compared.
+
+        Args:
+            contract: the old run's.
+            record: what is remembered of the old run, with its trial.
         """
         ...
 

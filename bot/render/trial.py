@@ -36,6 +36,19 @@ def verdict_line(found: Comparison) -> str:
     return f"{OUTCOME_WORDS[found.outcome]}: " + (f"of {len(outcomes)} gates {said}" if said else "there is no gate")
 
 
+def verdict_words(found: Comparison) -> tuple[str, ...]:
+    """Say what each gate says, as a yes or no is given to it: ``NOT CLEAR: gate loss mean <= +0.002: cannot tell``.
+
+    No figure that moves with each look: an answer is not outrun by the next, and the same words mean the same gates.
+    """
+    said = [(each.outcome, f"gate {each.gate}") for each in found.gates]
+    said += [(found.quiet.outcome, QUIET_GATE)] if found.quiet is not None else []
+    return tuple(
+        f"{'' if outcome is Outcome.PASS else 'NOT CLEAR: '}{what}: {outcome.replace('_', ' ')}"
+        for outcome, what in said
+    )
+
+
 def gate_line(judged: Judged) -> str:
     """Say what one gate says, by how much, on how many steps, and why.
 

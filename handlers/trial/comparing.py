@@ -8,10 +8,10 @@ from bot.model.job import Job
 from bot.model.plan import RequestState
 from bot.model.reading import Known
 from bot.model.record import Decision
-from bot.model.trial import Comparison, Judged, Outcome
+from bot.model.trial import Comparison, Outcome
 from bot.model.trialplan import GoPlan
 from bot.model.verdict import Severity
-from bot.render.trial import comparison_lines, gate_line, verdict_line
+from bot.render.trial import comparison_lines, gate_line, verdict_line, verdict_words
 from bot.render.words import say_time
 from handlers.trial.outcome import after_no_go
 from handlers.trial.scene import Scene
@@ -297,7 +297,7 @@ def _ask_go(scene: Scene, found: Comparison) -> Decision:
         run_id=scene.record.run_id,
         child_run_id=scene.trial.plan.child_run_id,
         instance=scene.trial.child_instance,
-        verdict=_verdict(found),
+        verdict=verdict_words(found),
         coverage_gaps=scene.trial.plan.coverage_gaps,
     )
     asked = scene.asked("go")
@@ -321,19 +321,3 @@ def _ask_go(scene: Scene, found: Comparison) -> Decision:
 def _kept(scene: Scene) -> Decision:
     """Remember this look's comparison and tell nothing."""
     return Decision(run=scene.run(scene.trial)) if scene.record.run.trial != scene.trial else Decision()
-
-
-def _verdict(found: Comparison) -> tuple[str, ...]:
-    """Every gate with its word; no figure that moves with each look, so that an answer is not outrun by the next."""
-    gates = tuple(_word(each) for each in found.gates)
-    quiet = found.quiet
-    if quiet is None:
-        return gates
-    words = "no crash, retry, watchdog, alert"
-    clear = "" if quiet.outcome is Outcome.PASS else "NOT CLEAR: "
-    return (*gates, f"{clear}{words}: {quiet.outcome.replace('_', ' ')}")
-
-
-def _word(judged: Judged) -> str:
-    clear = "" if judged.outcome is Outcome.PASS else "NOT CLEAR: "
-    return f"{clear}gate {judged.gate}: {judged.outcome.replace('_', ' ')}"

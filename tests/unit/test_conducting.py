@@ -123,9 +123,9 @@ class World:
     async def hand_on(self, contract: Contract, look: TrialLook) -> None:
         self.handed.append(look)
 
-    async def look(self) -> TrialLook:
+    def conductor(self) -> Conductor:
         world: Any = self
-        conductor = Conductor(
+        return Conductor(
             rehearser=world,
             both=world,
             rollbacks=world,
@@ -140,7 +140,9 @@ class World:
             hand_on=self.hand_on,
             deadline=timedelta(seconds=0.2) if self.hangs else self.deadline,
         )
-        await conductor.run(self.old)
+
+    async def look(self) -> TrialLook:
+        await self.conductor().run(self.old)
         return self.handed[-1]
 
 
@@ -378,6 +380,18 @@ async def test_rows_are_nobody_s_while_the_child_s_attempts_are_not_known() -> N
 
     assert look.comparison is None
     assert look.comparison_gap == "which rows are the child's is not known: no answer in 20 s"
+
+
+async def test_a_go_gets_the_same_word_of_the_gates_as_a_look_or_why_there_is_none() -> None:
+    world = World(Stage.RUNNING)
+    look, found = await world.look(), await world.conductor().compared(world.old, world.records[RUN])
+    world.unread.add(CHILD)
+    dark = await world.conductor().compared(world.old, world.records[RUN])
+
+    assert isinstance(found, Known)
+    assert found.value == look.comparison
+    assert isinstance(dark, Unknown)
+    assert dark.detail == "the child's rows cannot be read: no answer in 20 s"
 
 
 async def test_what_pins_the_old_run_is_not_none_because_nobody_could_look() -> None:

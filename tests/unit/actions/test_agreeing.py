@@ -12,10 +12,21 @@ from bot.contracts import BadContract
 from bot.model.action import ActionState
 from bot.model.contract import Contract
 from bot.model.job import JobState
+from bot.model.reading import Known
+from bot.model.trial import Outcome
 from bot.model.trialplan import TrialPlan
 from bot.redaction import Redactor
-from tests.fakes.snapshots import RUN, checkpoint
-from tests.unit.actions.trial_world import CHILD, CHILD_JOB, HANDOFF, LATER, Bench, child_contract, old_contract
+from tests.fakes.snapshots import AT, JOB, RUN, checkpoint, job, unknown
+from tests.unit.actions.trial_world import (
+    CHILD,
+    CHILD_JOB,
+    HANDOFF,
+    LATER,
+    Bench,
+    a_comparison,
+    child_contract,
+    old_contract,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -137,6 +148,34 @@ def it_is_another(bench: Bench) -> None:
     bench.world.arrive(CHILD)
 
 
+def the_old_run_lives(bench: Bench) -> None:
+    bench.world.found[JOB] = job()
+
+
+def the_old_run_is_dark(bench: Bench) -> None:
+    bench.world.dark = {RUN}
+
+
+def the_rows_are_dark(bench: Bench) -> None:
+    bench.world.gates = unknown()
+
+
+def the_childs_contract_was_changed(bench: Bench) -> None:
+    bench.world.contracts[CHILD] = child_contract(checkout="/elsewhere")
+
+
+def a_gate_fails(bench: Bench) -> None:
+    bench.world.gates = Known(value=a_comparison(Outcome.FAIL), at=AT)
+
+
+def something_went_wrong(bench: Bench) -> None:
+    bench.world.gates = Known(value=a_comparison(quiet=Outcome.FAIL), at=AT)
+
+
+def a_gate_is_open(bench: Bench) -> None:
+    bench.world.gates = Known(value=a_comparison(Outcome.CANNOT_TELL), at=AT)
+
+
 def it_is_gone(bench: Bench) -> None:
     del bench.world.found[CHILD_JOB]
 
@@ -147,6 +186,10 @@ def it_is_gone(bench: Bench) -> None:
         (it_ended, "the child that was judged is failed"),
         (it_is_another, "and the orchestrator shows /me/hero-ep-coord@"),
         (it_is_gone, "and the orchestrator shows none"),
+        (the_old_run_lives, f"the old run and the child both live: {JOB} and {CHILD_JOB}; stop one by hand now"),
+        (a_gate_fails, "a gate fails by now: ✗ loss mean <= +0.002: FAIL"),
+        (something_went_wrong, "a gate fails by now: ✗ no crash, retry, watchdog, alert: FAIL"),
+        (a_gate_is_open, "the gates say something else now: NOT CLEAR: gate loss mean <= +0.002: cannot tell"),
         (too_late, "the approval is no longer valid"),
     ],
 )
@@ -160,3 +203,30 @@ async def test_a_go_for_a_child_that_is_not_there_any_more_is_void(change: Any, 
 
     assert bench.state() is ActionState.VOID
     assert why in bench.action.noted
+
+
+@pytest.mark.parametrize("change", [the_old_run_is_dark, the_rows_are_dark, the_childs_contract_was_changed])
+async def test_a_go_waits_for_what_cannot_be_read_and_is_not_done_on_a_guess(change: Any) -> None:
+    bench = Bench()
+    await bench.after_cutover()
+    bench.grant(bench.go_plan())
+    good, gates = bench.world.contracts[CHILD], bench.world.gates
+    change(bench)
+    await bench.work(polls=5)
+    assert bench.state() is ActionState.GRANTED
+    bench.world.dark, bench.world.gates, bench.world.contracts[CHILD] = set(), gates, good
+
+    await bench.work()
+
+    assert bench.state() is ActionState.DONE
+
+
+async def test_a_yes_to_a_gate_that_could_not_be_told_holds_while_it_still_cannot() -> None:
+    bench = Bench()
+    await bench.after_cutover()
+    a_gate_is_open(bench)
+    bench.grant(bench.go_plan())
+
+    await bench.work()
+
+    assert bench.state() is ActionState.DONE

@@ -24,6 +24,7 @@ from bot.contracts import BadContract
 from bot.model.action import Action, ActionState, Done, StepOutcome, Uncertain
 from bot.model.conduct import Review, Stage, Trial
 from bot.model.contract import Contract
+from bot.model.gate import parse_gate
 from bot.model.job import Attempt, Job, JobState, TaskState
 from bot.model.plan import Grant, Plan
 from bot.model.planned import PlannedCheckpoint, RelaunchPlan, StopPlan
@@ -35,10 +36,11 @@ from bot.model.rehearsal import GuardSays, Limits, Rehearsal
 from bot.model.run import Instance, Run
 from bot.model.snapshot import Checkpoint, LogTail, Metrics, Snapshot
 from bot.model.tracker import ForkPoint, TrackerRunState, TrackerState
-from bot.model.trial import Outcome
+from bot.model.trial import Comparison, Happened, Judged, Outcome, Quiet, Window
 from bot.model.trialplan import CutOverPlan, GoPlan, PlannedFork, RollbackPlan, TrialPlan
 from bot.model.value import JobId, PersonName, RunId
 from bot.redaction import Redactor
+from bot.render.trial import verdict_words
 from bot.store.bells import Bell
 from tests.fakes.clock import START, FakeClock
 from tests.fakes.snapshots import AT, JOB, RUN, checkpoint, contract, instance, job, lines, rows, snapshot, task
@@ -103,6 +105,19 @@ def a_trial(plan: TrialPlan | None = None, stage: Stage = Stage.CONTROL_COMPLETE
     return Trial(plan=plan or a_trial_plan(), request=1, agreed_by=ADA, agreed_at=AT, stage=stage, review=review)
 
 
+def a_comparison(outcome: Outcome = Outcome.PASS, quiet: Outcome = Outcome.PASS) -> Comparison:
+    judged = Judged(gate=parse_gate("loss mean <= +0.002"), outcome=outcome, reasons=(f"it is {outcome}",))
+    return Comparison(
+        window=Window(first_step=N, steps=200),
+        alpha=0.05,
+        outcome=Outcome.FAIL if Outcome.FAIL in {outcome, quiet} else outcome,
+        gates=(judged,),
+        quiet=Quiet(outcome=quiet, reasons=("none of each",), happened=Happened()),
+        others=(),
+        notes=(),
+    )
+
+
 def a_task(job_id: JobId, state: TaskState, *attempts: Attempt, at: datetime) -> Any:
     ended = None if state is TaskState.RUNNING else at
     return task(0, state, job_id=job_id, attempts=attempts or None, started_at=at, finished_at=ended)
@@ -134,6 +149,8 @@ class World:
         self.limits: Reading[Limits] = Known(
             value=Limits(startup=LIMIT, startup_source="trainer.progress_watchdog", step=None, step_source=""), at=AT
         )
+        self.gates: Reading[Comparison] = Known(value=a_comparison(), at=AT)
+        """What the two runs' rows say."""
         self.forks = 0
         self.submissions: list[RunId] = []
         self.stops: list[JobId] = []
@@ -247,6 +264,11 @@ class World:
 
     async def judge(self, _promised: Contract, _record: Record | None, _seen: Snapshot) -> PreflightReport:
         return PreflightReport(values=(), findings=())
+
+    # Judges
+
+    async def compared(self, _promised: Contract, _record: Record) -> Reading[Comparison]:
+        return self.gates
 
     # Forker
 
@@ -442,7 +464,7 @@ class Bench:
             redactor=redactor,
             judge=lambda _rehearsal: self.world.says,
         )
-        agree = AgreeSteps(runs=runs, clock=self.clock, redactor=redactor)
+        agree = AgreeSteps(runs=runs, judges=world, clock=self.clock, redactor=redactor)
         self.executor = Executor(
             store=store,
             steps={
@@ -513,7 +535,9 @@ class Bench:
 
     def go_plan(self) -> GoPlan:
         launched = self.world.found[CHILD_JOB].instance_id
-        return GoPlan(run_id=RUN, child_run_id=CHILD, instance=launched, verdict=("every gate passes",))
+        assert isinstance(self.world.gates, Known)
+        verdict = verdict_words(self.world.gates.value)
+        return GoPlan(run_id=RUN, child_run_id=CHILD, instance=launched, verdict=verdict)
 
     @property
     def action(self) -> Action:
