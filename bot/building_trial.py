@@ -215,7 +215,7 @@ def _tracker_reports(settings: Settings, clock: Clock, redactor: Redactor) -> Tr
 def _reports(settings: Settings, clock: Clock, redactor: Redactor) -> TrialReports:
     return TrialReports(
         beside_database(settings, "reports"),
-        settings.bot.public_url,
+        settings.bot.public_url or (f"http://{settings.bot.http}" if settings.bot.http else None),
         clock,
         timezone=settings.bot.timezone,
         redactor=redactor,

@@ -49,7 +49,7 @@ def gates_of(plan: TrialPlan) -> tuple[Gate, ...]:
 
 def window_of(plan: TrialPlan) -> Window:
     """Return the matched window: the steps from the handoff's on."""
-    return Window(first_step=plan.handoff.step, steps=plan.window_steps)
+    return Window(first_step=plan.window_first, steps=plan.window_steps)
 
 
 def figures_of(plan: TrialPlan, contract: Contract) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ from bot.model.rehearsal import Rehearsal
 from bot.model.roles import with_roles
 from bot.model.series import History
 from bot.model.trial import Comparison, Outcome
+from bot.model.trialplan import CutOverPlan
 from bot.model.value import JobId
 from bot.model.verdict import Severity
 from bot.redaction import Redactor
@@ -52,6 +53,8 @@ type HandOn = Callable[[Contract, TrialLook], Awaitable[None]]
 _REPLAYED = 2
 """After so many windows of replayed steps a comparison with the old trajectory that is still open stays so."""
 _REPLAY_LIMIT = timedelta(hours=24)
+_UNTOLD_LIMIT = timedelta(hours=1)
+"""So long after the rollback, rows that cannot be told from the old ones stay so: no step was trained twice."""
 _STAGED = (Group.PLAN, Group.RECORD)
 _NOTHING = History({})
 _JOBS_SAID = 3
@@ -278,7 +281,7 @@ class Conductor:
         jobs = await self._jobs(on.contract, on.record.instance.job_id if on.record.instance else None)
         return await self._comparer.control(on.contract, on.trial.plan, jobs)
 
-    async def _ready(self, on: _On, bare: TrialLook) -> TrialLook:
+    async def _ready(self, on: _On, bare: TrialLook) -> TrialLook | _Shown:
         """Rehearse once more and plan the cut-over, once it is time for it."""
         start = on.trial.plan.starts_at
         if on.record.active_action is not None or (start is not None and self._clock.now() < start):
@@ -286,7 +289,9 @@ class Conductor:
         rehearsed = await self._rehearse(on)
         says = judge_guards(rehearsed, groups=tuple(Group))
         plan = plan_cutover(rehearsed, on.trial, says, self._redactor)
-        return bare.model_copy(update={"guards": says, "control": await self._control(on), "cutover": plan})
+        look = bare.model_copy(update={"guards": says, "control": await self._control(on), "cutover": plan})
+        # So that whoever is asked has the address of the report before the child's first step.
+        return await self._shown(on, look) if isinstance(plan, CutOverPlan) else look
 
     # From the cut-over on
 
@@ -432,7 +437,10 @@ class Conductor:
         if isinstance(found, str):
             return self._not_replayed(on, bare, found)
         says, newest = found
-        is_long = newest is not None and newest >= instance.from_step + _REPLAYED * steps
+        if newest is None:
+            is_long = self._is_late(on, _UNTOLD_LIMIT)
+        else:
+            is_long = newest >= instance.from_step + _REPLAYED * steps
         return bare.model_copy(update={"trajectory": says, "is_long_enough": is_long or self._is_late(on)})
 
     def _not_replayed(self, on: _On, bare: TrialLook, why: str) -> TrialLook:
@@ -444,9 +452,9 @@ class Conductor:
         says = TrajectorySays(outcome=Outcome.CANNOT_TELL, detail=detail)
         return look.model_copy(update={"trajectory": says, "is_long_enough": True})
 
-    def _is_late(self, on: _On) -> bool:
+    def _is_late(self, on: _On, limit: timedelta = _REPLAY_LIMIT) -> bool:
         since = on.trial.reached_at(Stage.ROLLED_BACK) if on.trial.stage is Stage.ROLLED_BACK else None
-        return since is not None and self._clock.now() - since > _REPLAY_LIMIT
+        return since is not None and self._clock.now() - since > limit
 
 
 def _pins(rehearsed: Rehearsal) -> dict[str, object]:

@@ -24,7 +24,15 @@ from bot.model.durations import say_duration
 from bot.model.job import Job
 from bot.model.launched import LaunchedConfig
 from bot.model.places import normalised, places_of
-from bot.model.preflight import LaunchRules, Location, OtherRun, PreflightReport, Preparation, StepCount
+from bot.model.preflight import (
+    LaunchRules,
+    Location,
+    OtherRun,
+    PairedRun,
+    PreflightReport,
+    Preparation,
+    StepCount,
+)
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Record
 from bot.model.roles import with_roles
@@ -34,6 +42,7 @@ from bot.model.value import JobId, PersonName, RunId
 from bot.redaction import Redactor
 from bot.settings import Settings
 from bot.store.store import Store
+from bot.trial_pairs import TrialPairs
 from checks.preflight import ITEMS
 from checks.preflight.item import Item, judge_preparation
 from checks.preflight.tracker import identity_of
@@ -132,6 +141,7 @@ class Preparer:
         self._storage = storage
         self._config = config
         self._items = items
+        self._pairs = TrialPairs(store=store, contracts=contracts, launchers=launchers, clock=clock) if store else None
 
     async def judge(self, contract: Contract, record: Record | None, seen: Snapshot) -> PreflightReport:
         """Read what a launch of the run needs, and let every item judge it; the report holds no secrets.
@@ -156,6 +166,7 @@ class Preparer:
             here = group.create_task(self._problem_of_checkout(contract))
             planned = group.create_task(self._planned(contract, launcher, submission))
             others = group.create_task(self._others(contract))
+            paired = group.create_task(self._paired(contract))
             changes = group.create_task(self._code_changes(contract, record))
             start = group.create_task(self._start(contract))
             size = group.create_task(self._checkpoint_bytes(contract, seen))
@@ -177,6 +188,7 @@ class Preparer:
             problems=(*problems, *here.result()),
             planned=planned.result(),
             others=others.result(),
+            paired=paired.result(),
             start=start.result(),
             checkpoint_bytes=size.result(),
             steps=steps.result(),
@@ -244,6 +256,15 @@ class Preparer:
                 return locations
             case Unknown():
                 return dict.fromkeys((field for field, _ in addresses_of(contract)), found)
+
+    async def _paired(self, contract: Contract) -> tuple[PairedRun, ...]:
+        """Return the other runs of this one's trials; where that breaks off nobody can say whether one of them lives."""
+        if self._pairs is None:
+            return ()
+        found = await self._guard("trial_pairs", _known(self._pairs.of(contract.run_id), self._clock))
+        if isinstance(found, Unknown):
+            return (PairedRun(run_id=contract.run_id, live=found),)
+        return found.value
 
     async def _others(self, contract: Contract) -> tuple[OtherRun, ...]:
         """Return every other run of the contracts' directory and of the database."""

@@ -170,7 +170,7 @@ class TrialReports:
 
 def window_of(trial: Trial) -> Window:
     """Return the steps that a trial compares: so many from the handoff checkpoint's on."""
-    return Window(first_step=trial.plan.handoff.step, steps=trial.plan.window_steps)
+    return Window(first_step=trial.plan.window_first, steps=trial.plan.window_steps)
 
 
 def report_row(facts: PageFacts) -> dict[str, object]:

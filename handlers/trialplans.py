@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import assert_never
 
+from bot.model.agreed_names import say_names
 from bot.model.durations import say_duration
 from bot.model.planned import RelaunchPlan, StopPlan
 from bot.model.trialplan import CutOverPlan, GoPlan, PlannedFork, RollbackPlan, TrialPlan
@@ -106,7 +107,6 @@ def _limit(plan: CutOverPlan) -> str:
 
 def _agreed(plan: TrialPlan) -> tuple[str, ...]:
     kind = "hourly, by agreement" if plan.handoff_is_temporary else "permanent"
-    last = plan.handoff.step + plan.window_steps - 1
     quiet = ("gate: no crash, retry, watchdog or alert",) if plan.quiet else ()
     standing = (
         "rollback: at once when a gate fails, it hangs or retries; a yes to this is the yes to that"
@@ -117,8 +117,9 @@ def _agreed(plan: TrialPlan) -> tuple[str, ...]:
         f"handoff: {plan.handoff.path} (step {plan.handoff.step}, {kind}), protected until the trial is closed",
         f"child: {plan.child_run_id}, checkpoints in {plan.child_root}",
         *_fork(plan.fork),
-        f"control: the old run's steps {plan.handoff.step} to {last}",
+        f"control: the old run's steps {plan.window_first} to {plan.window_last}",
         *(f"gate: {gate}" for gate in plan.gates),
+        *_named(plan),
         *quiet,
         f"error rate: at most {plan.alpha:.0%} for all gates together",
         *(f"not covered: {gap}" for gap in plan.coverage_gaps),
@@ -127,6 +128,14 @@ def _agreed(plan: TrialPlan) -> tuple[str, ...]:
         standing,
         f"submission: {plan.submitter}",
     )
+
+
+def _named(plan: TrialPlan) -> tuple[str, ...]:
+    """Say under which names the two runs log the gated figures."""
+    old, child = say_names(plan.control_names), say_names(plan.child_names)
+    if not old and not child:
+        return ()
+    return (f"figures: {old}" if old == child else f"figures: {old}; of the child: {child}",)
 
 
 def _time(at: datetime) -> str:

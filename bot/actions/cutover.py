@@ -19,8 +19,9 @@ from bot.actions.ports import Fence, Launcher, Rehearses
 from bot.actions.startup import hang_of, own_tree, retries_of, unread_tasks
 from bot.actions.steps import Steps
 from bot.actions.stopping import stop_whole
+from bot.actions.trial_changes import say_changes
 from bot.actions.trial_launches import child_launch
-from bot.actions.trial_plans import handoff_fault, live_jobs, plan_cutover, say_changes
+from bot.actions.trial_plans import handoff_fault, live_jobs, plan_cutover
 from bot.clock import Clock
 from bot.contracts import BadContract
 from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Uncertain, Waiting

@@ -20,8 +20,9 @@ from bot.actions.parts import as_part, launch_barred
 from bot.actions.ports import Checklist, Fence
 from bot.actions.steps import Steps
 from bot.actions.stopping import stop_whole
+from bot.actions.trial_changes import say_changes
 from bot.actions.trial_launches import old_launch, without_jobs_of
-from bot.actions.trial_plans import live_jobs, plan_rollback, say_changes
+from bot.actions.trial_plans import live_jobs, plan_rollback
 from bot.clock import Clock
 from bot.contracts import BadContract
 from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Waiting

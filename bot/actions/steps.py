@@ -225,7 +225,10 @@ class Steps:
         if barred is not None:
             return await barred()
         has_stopped = action.relaunch.stop is not None
-        if action.submits or not (has_stopped or self._is_verified_long_ago(action)):
+        record = await self._store.record(action.run_id)
+        # The other run of a trial may be launched by hand at any time; only the checklist looks at that one.
+        is_paired = record is not None and (record.trial_of is not None or record.run.trial is not None)
+        if action.submits or not (has_stopped or is_paired or self._is_verified_long_ago(action)):
             return None
         verified = await self._verify(action, contract, has_stopped=has_stopped)
         return None if isinstance(verified, Done) else verified

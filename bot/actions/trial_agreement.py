@@ -44,6 +44,7 @@ def plan_trial(contract: Contract, child: Contract | None, seen: Snapshot, redac
         handoff=PlannedCheckpoint(step=handoff.step, path=handoff.path),
         handoff_is_temporary=handoff.is_temporary,
         window_steps=asked.window_steps,
+        first_step=asked.first_step,
         gates=tuple(str(gate) for gate in asked.gates),
         control_names=names_of(contract, metrics),
         child_names=names_of(child, metrics),

@@ -16,6 +16,7 @@ from bot.model.run import Instance
 from bot.model.snapshot import Snapshot
 from bot.redaction import Redactor
 from checks.kin import is_below, own_jobs, rivals
+from checks.preflight.paired import PAIRED
 
 
 def child_launch(
@@ -49,7 +50,8 @@ def child_launch(
             fix=f"find out who launched it, and end it: `/hero stop {contract.run_id}`, or by hand",
             is_unknown=False,
         )
-    return with_checklist(plan_relaunch(contract, without_jobs_of(seen, old), instance, launcher, redactor), report)
+    plan = plan_relaunch(contract, without_jobs_of(seen, old), instance, launcher, redactor)
+    return with_checklist(plan, _without_pair(report))
 
 
 def old_launch(
@@ -78,7 +80,15 @@ def old_launch(
     """
     given = without_jobs_of(seen, child) if child is not None else seen
     plan = plan_relaunch(contract, as_ended(given) if as_if_stopped else given, instance, launcher, redactor)
-    return with_checklist(plan, report)
+    return with_checklist(plan, _without_pair(report))
+
+
+def _without_pair(report: PreflightReport | None) -> PreflightReport | None:
+    """Return the report without its word on the other run: in a trial that one's end is part of the plan itself."""
+    if report is None:
+        return None
+    left = tuple(each for each in report.findings if each.check != PAIRED.id)
+    return report.model_copy(update={"findings": left})
 
 
 def without_jobs_of(seen: Snapshot, other: Snapshot) -> Snapshot:

@@ -6,18 +6,18 @@ more just before anything is done; what was read then must make the same plan, t
 
 from datetime import UTC, timedelta
 
-from bot.actions.relaunch import differences
 from bot.actions.stopping import plan_stop
 from bot.model.conduct import Trial
 from bot.model.contract import Contract
 from bot.model.job import Job
-from bot.model.planned import NoPlan, PlanBase, PlannedCheckpoint, RelaunchPlan, StopPlan
+from bot.model.planned import NoPlan, PlannedCheckpoint, RelaunchPlan, StopPlan
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.rehearsal import GuardSays, Rehearsal
 from bot.model.snapshot import Checkpoint, Snapshot, newest_complete
 from bot.model.trial import Outcome
 from bot.model.trialplan import CutOverPlan, PlannedFork, RollbackPlan, TrialPlan
 from bot.redaction import Redactor
+from bot.sources.checkpoints import absolute
 from checks.kin import is_below, own_jobs, rivals
 
 _AFTER_ITS_END = timedelta(minutes=2)
@@ -67,6 +67,10 @@ def plan_cutover(  # noqa: PLR0911 - one return a case
         review=f"{review.by}, {review.at.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
     )
     return CutOverPlan.model_validate(redactor.value(plan.model_dump(mode="json")))
+
+
+def _root_of(contract: Contract) -> str:
+    return absolute(contract.output_root, contract.checkout).rstrip("/")
 
 
 def _number_of(rehearsal: Rehearsal) -> int:
@@ -121,7 +125,7 @@ def _mixed_up(rehearsal: Rehearsal, launch: RelaunchPlan, stop: StopPlan) -> NoP
         wrong = f"a job of the child is alive: {launch.stop}"
     elif launch.job_id == stop.stop:
         wrong = f"the child's command makes {launch.job_id}, which is the old run's own job"
-    elif launch.output_root.rstrip("/") == rehearsal.contract.output_root.rstrip("/"):
+    elif absolute(launch.output_root, launch.directory).rstrip("/") == _root_of(rehearsal.contract):
         wrong = f"the child would write where the old run does: {launch.output_root}"
     return NoPlan(reason=wrong, fix=f"mend runs/{child}.toml", is_unknown=False) if wrong else None
 
@@ -301,26 +305,3 @@ def live_jobs(seen: Snapshot) -> Reading[tuple[Job, ...]]:
     live = [job for job in (*own_jobs(seen), *rivals(seen)) if not job.state.is_terminal]
     tops = tuple(job for job in live if not any(is_below(job, other) for other in live))
     return Known(value=tops, at=seen.jobs.at)
-
-
-def say_changes(asked: CutOverPlan | RollbackPlan, rebuilt: CutOverPlan | RollbackPlan) -> str:
-    """Say field by field how a rebuilt plan differs from the one that was asked about, its launch's fields by name."""
-    before, after = asked.launch, rebuilt.launch
-    lines = list(differences(before, after)) if before is not None and after is not None else []
-    for name in type(asked).model_fields:
-        old, new = getattr(asked, name), getattr(rebuilt, name)
-        if old != new and not (name == "launch" and lines):
-            lines.append(f"{name}: {_brief(old)} → {_brief(new)}")
-    return "; ".join(lines) or "in a way that has no words"
-
-
-def _brief(value: object) -> str:
-    match value:
-        case None:
-            return "none"
-        case StopPlan(instance=instance):
-            return instance
-        case PlanBase():
-            return value.digest[:12]
-        case _:
-            return str(value)

@@ -195,7 +195,7 @@ def content_of(names: MetricsContract, trial: Trial, logged: frozenset[str], x: 
 
 
 def _window(trial: Trial) -> Window:
-    return Window(first_step=trial.plan.handoff.step, steps=trial.plan.window_steps)
+    return Window(first_step=trial.plan.window_first, steps=trial.plan.window_steps)
 
 
 def _logged_as(names: MetricsContract, word: str, logged: frozenset[str]) -> str | None:

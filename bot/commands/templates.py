@@ -131,6 +131,7 @@ _EXAMPLES: Mapping[str, object] = {
     "trial.coverage_gaps": ["evaluations fall outside the window"],
     "trial.starts_at": "2026-11-30T09:00:00+01:00",
     "trial.rollback_by": "2026-11-30T16:00:00+01:00",
+    "trial.first_step": 12_000,
     "trial.startup_limit": "45m",
     "trial.submitter": PERSON,
     "trial.issue": 2,

@@ -79,6 +79,8 @@ class Review(Value):
 
     by: PersonName
     at: AwareDatetime
+    covers: str = ""
+    """The child's contract that was reviewed, as its ``config_digest``; empty on record from before this was noted."""
 
 
 class Standing(Value):

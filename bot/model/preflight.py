@@ -45,6 +45,14 @@ class OtherRun(Value):
     tracker_name: str = ""
 
 
+class PairedRun(Value):
+    """The other run of a trial that this one is in, or was."""
+
+    run_id: RunId
+    live: Reading[tuple[JobId, ...]]
+    """Its jobs that live now; Known(()) when all that were ever launched are known not to."""
+
+
 class Location(Value):
     """What a storage service says of one address of the contract."""
 
@@ -93,6 +101,8 @@ class Preparation(Value):
     planned: Reading[tuple[Job, ...]]
     """What the orchestrator says of the planned job's name now."""
     others: tuple[OtherRun, ...]
+    paired: tuple[PairedRun, ...] = ()
+    """The runs that this one was in a trial with."""
     start: Reading[tuple[Checkpoint, ...]]
     """The checkpoints beside ``initialize_from``, itself among them; Known(()) when the run starts from nothing."""
     checkpoint_bytes: Reading[int | None]

@@ -49,6 +49,9 @@ class TrialContract(Part):
     """The checkpoint tree of the child; empty at the first cut-over."""
     handoff_step: int | None = Field(default=None, ge=0)
     """N of the checkpoint ``step-N`` that the child starts from: the window is the steps from N on."""
+    first_step: int | None = Field(default=None, ge=0)
+    """The first step that the child logs: N, as Levanter does, or N + 1 for a trainer that logs a step before it saves
+    it. The window begins there."""
     handoff_hourly: bool = False
     """Whether it is agreed that the newest complete hourly checkpoint is handed over; else the newest permanent one."""
     fork_step: int | None = Field(default=None, ge=0)

@@ -31,7 +31,7 @@ class PlannedFork(Value):
 class TrialPlan(PlanBase):
     """What is agreed before anything is touched ("Agree the plan"). Carrying it out changes nothing in the world."""
 
-    LATER: ClassVar[frozenset[str]] = frozenset({"control_names", "child_names"})
+    LATER: ClassVar[frozenset[str]] = frozenset({"control_names", "child_names", "first_step"})
 
     kind: Literal["trial"] = "trial"
     child_run_id: RunId
@@ -42,7 +42,9 @@ class TrialPlan(PlanBase):
     handoff_is_temporary: bool = False
     """Whether it is an hourly one, by agreement; else it is permanent."""
     window_steps: int
-    """The control: so many steps of the old run from the handoff's step on."""
+    """The control: so many steps of the old run from the window's first on."""
+    first_step: int | None = None
+    """The first step that the child logs, where it is not the handoff's: the window begins there."""
     gates: tuple[str, ...]
     """As they are written; see docs/trial.md."""
     control_names: dict[str, str] = {}
@@ -61,6 +63,16 @@ class TrialPlan(PlanBase):
     submitter: PersonName
     automatic_rollback: bool = False
     """Whether a yes to this plan is also the yes, in advance, to the rollback of a failed trial."""
+
+    @property
+    def window_first(self) -> int:
+        """The first step that is compared."""
+        return self.handoff.step if self.first_step is None else self.first_step
+
+    @property
+    def window_last(self) -> int:
+        """The last step that is compared."""
+        return self.window_first + self.window_steps - 1
 
 
 class CutOverPlan(PlanBase):

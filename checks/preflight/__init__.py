@@ -11,6 +11,7 @@ from checks.preflight.hardware import HARDWARE
 from checks.preflight.identity import IDENTITY
 from checks.preflight.item import Item
 from checks.preflight.kind import KIND
+from checks.preflight.paired import PAIRED
 from checks.preflight.people import PEOPLE
 from checks.preflight.places import PLACES
 from checks.preflight.reference import REFERENCE
@@ -31,6 +32,7 @@ ITEMS: tuple[Item, ...] = (
     BUNDLE,
     TRAJECTORY,
     IDENTITY,
+    PAIRED,
     OUTPUT,
     PLACES,
     RETENTION,

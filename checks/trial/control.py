@@ -69,7 +69,7 @@ def judge_control(rows: RunRows, plan: TrialPlan, *, executions: frozenset[str] 
         executions: those of the old run's job, by name; None when they are not known. One that is not among them and
             began after them is somebody else's, and no control; an earlier one was an earlier launch.
     """
-    window = Window(first_step=plan.handoff.step, steps=plan.window_steps)
+    window = Window(first_step=plan.window_first, steps=plan.window_steps)
     last = window.last_step
     found = rows.history.executions(window.first_step, last)
     if rows.is_cut:

@@ -19,6 +19,8 @@ from checks.trial.sequence import FEWEST_BLOCKS
 
 _FEWEST_FOR_PAIRING = 20
 _PAIRED = 0.5
+_NAMED = 5
+"""So many missing steps are named."""
 FEWEST_FOR_ALL = 10
 """That every step is on one side of the limit says something of the rest from so many steps on: by chance it would be
 so once in a thousand times."""
@@ -140,6 +142,24 @@ def _missing(gate: Gate, control: Figure | None, child: Figure | None, pairs: Pa
     return (*_gaps(gate, pairs),) or ("the two runs share no step at which both values are finite",)
 
 
+def _say_missing(pairs: Pairs) -> str:
+    """Name the first due steps that one side lacks, once both have logged all that they will of the window."""
+    if not pairs.ended:
+        return ""
+    due = np.arange(pairs.first_expected, pairs.last_expected + 1, pairs.stride or 1)
+    said = []
+    for name, side in zip(("control", "child"), pairs.sides, strict=True):
+        lacking = np.setdiff1d(due, side.steps, assume_unique=True)
+        if lacking.size:
+            more = f" and {lacking.size - _NAMED} more" if lacking.size > _NAMED else ""
+            said.append(f"missing in the {name}: {', '.join(map(str, lacking[:_NAMED]))}{more}")
+    if not said:
+        return ""
+    late = " (a trainer that logs a step before it saves it begins one later: [trial] first_step)"
+    begins = pairs.sides[1].steps.size > 0 and int(pairs.sides[1].steps[0]) == pairs.first_expected + 1
+    return f"; {'; '.join(said)}{late if begins else ''}"
+
+
 def _gaps(gate: Gate, pairs: Pairs) -> tuple[str, ...]:
     """Say what of the agreed steps is not there."""
     if pairs.stride is None:
@@ -150,7 +170,7 @@ def _gaps(gate: Gate, pairs: Pairs) -> tuple[str, ...]:
     said: list[str] = []
     if pairs.covered < needed:
         how = "" if pairs.stride == 1 else f", one in {pairs.stride}"
-        said.append(f"{pairs.covered} of {pairs.expected} steps{how}, and {needed} are needed")
+        said.append(f"{pairs.covered} of {pairs.expected} steps{how}, and {needed} are needed{_say_missing(pairs)}")
     said += [
         f"the {name} has come to step {'none' if side.reached is None else side.reached}, "
         f"and the window goes to {pairs.last_expected}"

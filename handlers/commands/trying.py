@@ -120,7 +120,11 @@ def _reviewed(question: Question, record: Record, trial: Trial, person: Person) 
     if person.name in {trial.plan.submitter, trial.agreed_by, contract.dri}:
         why = f"an independent review cannot come from {person.name}, who agreed to the plan or submits it"
         return _Refused(why=f"{why}; somebody else of [people] says `/hero trial reviewed {record.run_id}`")
-    after = trial.model_copy(update={"review": Review(by=person.name, at=question.at)})
+    child = question.contexts.get(trial.plan.child_run_id)
+    if child is None:
+        return _Refused(why=f"the contract of {trial.plan.child_run_id} cannot be read, so there is nothing to review")
+    covers = child.contract.config_digest
+    after = trial.model_copy(update={"review": Review(by=person.name, at=question.at, covers=covers)})
     answer = f"Noted: {person.name} has reviewed the trial of {trial.plan.child_run_id}."
     return _After(trial=after, what="trial_reviewed", answer=answer, next="Hero looks at its guards again now")
 

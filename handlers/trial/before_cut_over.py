@@ -32,7 +32,7 @@ def rehearse(scene: Scene) -> Decision:
         return _unseen(scene)
     if left := not_passing(scene.look.guards):
         return _say_left(scene, "rehearse", "the rehearsal does not pass", left)
-    last = scene.trial.plan.handoff.step + scene.trial.plan.window_steps - 1
+    last = scene.trial.plan.window_last
     return scene.move(
         Stage.REHEARSED,
         f"rehearsed: all {len(scene.look.guards)} guards pass",
@@ -85,7 +85,7 @@ def wait_for_control(scene: Scene) -> Decision:
                 f"the control cannot become complete: {control.detail}",
                 control.lines,
                 f"`/hero trial abandon {scene.record.run_id}`, then plan it anew with another handoff checkpoint",
-                about=(control.detail,),
+                about=(str(control.kind or control.detail),),
                 severity=Severity.WARNING,
                 asks_dri=True,
             )
@@ -125,8 +125,9 @@ def ask(scene: Scene) -> Decision:
     window = (scene.look.control.detail,) if scene.look.control else ()
     gaps = tuple(f"not covered: {gap}" for gap in scene.trial.plan.coverage_gaps)
     by = (f"rollback by {say_time(end, scene.context.rules.timezone)}",) if end else ()
+    report = (f"report: {scene.look.report_url}",) if scene.look.report_url else ()
     reason = f"the trial of {scene.child} is ready"
-    return scene.put(plan, reason, (checked, *window, *by, *gaps))
+    return scene.put(plan, reason, (checked, *window, *report, *by, *gaps))
 
 
 def _too_late(scene: Scene, end: str) -> Decision:
@@ -165,6 +166,6 @@ def agreed(trial: Trial) -> tuple[str, ...]:
         f"handoff: step {first.step}, {first.path}, protected from now on",
         "1. the launch record: code and values on main, and whoever pins the old run on the list",
         "2. the rehearsal: every guard dry, and an independent review (`/hero trial reviewed`)",
-        f"3. the control: {trial.plan.window_steps} steps of the old run from step {first.step} on",
+        f"3. the control: {trial.plan.window_steps} steps of the old run from step {trial.plan.window_first} on",
         "4. the cut-over, which is asked for by itself",
     )

@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from bot.actions.trial_plans import say_changes
+from bot.actions.trial_changes import say_changes
 from bot.model.audit import AuditEntry
 from bot.model.chart import Chart
 from bot.model.conduct import Stage, Told, Trial

@@ -37,10 +37,10 @@ def _against_handoff(rehearsal: Rehearsal) -> Iterator[Word]:
 
 def _window(rehearsal: Rehearsal) -> Word:
     plan = rehearsal.plan
-    last = plan.handoff.step + plan.window_steps - 1
     usual = "" if plan.window_steps >= WINDOW_STEPS else f", fewer than the usual {WINDOW_STEPS}"
     return all_of(
-        f"{plan.window_steps} steps of the old run, {plan.handoff.step} to {last}{usual}", _against_window(rehearsal)
+        f"{plan.window_steps} steps of the old run, {plan.window_first} to {plan.window_last}{usual}",
+        _against_window(rehearsal),
     )
 
 
@@ -51,7 +51,17 @@ def _against_window(rehearsal: Rehearsal) -> Iterator[Word]:
             f"[trial] window_steps is {contract.trial.window_steps}, {plan.window_steps} were agreed",
             "agree on the plan anew, or correct [trial] window_steps",
         )
-    if contract.final_step is not None and plan.handoff.step + plan.window_steps > contract.final_step:
+    if plan.first_step != contract.trial.first_step:
+        yield fails(
+            f"[trial] first_step is {contract.trial.first_step}, {plan.first_step} was agreed",
+            "agree on the plan anew, or correct [trial] first_step",
+        )
+    if plan.window_first - plan.handoff.step not in {0, 1}:
+        yield fails(
+            f"the window would begin at step {plan.window_first}, and the handoff is step {plan.handoff.step}",
+            f"set [trial] first_step to {plan.handoff.step} or {plan.handoff.step + 1}, the first step the child logs",
+        )
+    if contract.final_step is not None and plan.window_last >= contract.final_step:
         yield fails(
             f"the old run ends at step {contract.final_step}, before it has logged the whole window",
             "take an earlier handoff checkpoint, or a shorter window",

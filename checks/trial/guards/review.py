@@ -45,6 +45,12 @@ def _against_review(rehearsal: Rehearsal, review: Review) -> Iterator[Word]:
         yield fails(f"{review.by} submits, and is not independent", "let somebody else look at it")
     if review.by == rehearsal.contract.dri:
         yield fails(f"{review.by} decides as the DRI, and is not independent", "let somebody else look at it")
+    child = rehearsal.child
+    if review.covers and child is not None and child.config_digest != review.covers:
+        yield fails(
+            f"the contract of {child.run_id} has changed since {review.by} reviewed it",
+            "let somebody look at it as it is now: `/hero trial reviewed`",
+        )
     if review.at > rehearsal.at:
         yield fails("the review is of a time that is still to come", "mend the clock, and let it be reviewed again")
     if rehearsal.agreed_at is None:

@@ -70,7 +70,20 @@ def test_a_window_that_two_attempts_share_is_whole_for_neither() -> None:
     found = _compare(child, "loss mean <= +0.001")
 
     assert found.gates[0].outcome is Outcome.CANNOT_TELL
-    assert found.gates[0].reasons[0] == "100 of 200 steps, and 200 are needed"
+    missing = "missing in the child: 1000, 1001, 1002, 1003, 1004 and 95 more"
+    assert found.gates[0].reasons[0] == f"100 of 200 steps, and 200 are needed; {missing}"
+
+
+def test_a_child_that_begins_one_step_later_is_told_apart_from_one_that_lost_a_row() -> None:
+    late = History({"loss": Figure(STEPS[1:], np.zeros(199, np.int64), batches(1)[1:])})
+    kept = np.delete(np.arange(200), 77)
+    holed = History({"loss": Figure(STEPS[kept], np.zeros(199, np.int64), batches(1)[kept])})
+
+    begins, lost = (_compare(each, "loss mean <= +0.001").gates[0].reasons[0] for each in (late, holed))
+
+    assert "missing in the child: 1000 (" in begins
+    assert "[trial] first_step" in begins
+    assert lost.endswith("missing in the child: 1077")
 
 
 def test_a_retry_that_the_rows_show_fails_even_where_nobody_counted() -> None:

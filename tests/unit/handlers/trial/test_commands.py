@@ -24,7 +24,7 @@ def ask(story: Story | None, text: str, actor: Actor = ADA, *records: Record, is
             event=Commanded(actor=actor, place=Place(conversation="C0HERO"), text=text, said_at=AT),
             standing=GUEST if is_guest else MEMBER,
             records=known,
-            contexts={each.run_id: context() for each in known},
+            contexts={each.run_id: context() for each in known} | {CHILD: context()},
             blocked={},
             here=None,
             people=PEOPLE,
@@ -62,6 +62,7 @@ def test_only_somebody_independent_reviews() -> None:
     assert refused.decision.run is None
     assert story.trial.review is not None
     assert story.trial.review.by == "bob"
+    assert story.trial.review.covers == context().contract.config_digest
 
 
 def test_whoever_submits_is_not_independent_either() -> None:

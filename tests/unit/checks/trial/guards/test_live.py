@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from bot.model.conduct import Review
+from bot.model.contract import Contract
 from bot.model.job import JobState
 from bot.model.reading import Gap
 from bot.model.rehearsal import SERVICES, Alive, Rehearsal
@@ -59,6 +60,11 @@ def refused(service: str) -> Rehearsal:
 
 def limited(startup_limit: timedelta | None = None, **changes: Any) -> Rehearsal:
     return green_rehearsal(contract=old_contract(trial={"startup_limit": startup_limit}), **changes)
+
+
+def covering(child: Contract) -> Review:
+    """A review of the child's contract as it was then."""
+    return Review(by=BOB, at=AT + timedelta(minutes=-5), covers=child.config_digest)
 
 
 def reviewed(by: Any = BOB, minutes: int = -5, **changes: Any) -> Rehearsal:
@@ -143,6 +149,8 @@ CASES = (
     # The review.
     Case("review.recorded", green_rehearsal(), PASS, "bob, 2026-11-29"),
     Case("review.recorded", green_rehearsal(review=None), FAIL, "nobody independent"),
+    Case("review.recorded", green_rehearsal(review=covering(child_contract())), PASS, "bob, 2026-11-29"),
+    Case("review.recorded", green_rehearsal(review=covering(child_contract(source_sha="f" * 40))), FAIL, "has changed"),
     Case("review.recorded", reviewed("mallory"), FAIL, "is nobody of [people]"),
     Case("review.recorded", reviewed(ADA), FAIL, "ada submits"),
     Case("review.recorded", reviewed(ADA, plan=trial_plan(submitter=EVE)), FAIL, "ada decides as the DRI"),
