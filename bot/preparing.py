@@ -258,7 +258,7 @@ class Preparer:
                 return dict.fromkeys((field for field, _ in addresses_of(contract)), found)
 
     async def _paired(self, contract: Contract) -> tuple[PairedRun, ...]:
-        """Return the other runs of this one's trials; where that breaks off nobody can say whether one of them lives."""
+        """Return the other runs of this one's trials; where that breaks nobody can say whether one of them lives."""
         if self._pairs is None:
             return ()
         found = await self._guard("trial_pairs", _known(self._pairs.of(contract.run_id), self._clock))

@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 
 from bot.actions.local import LocalLauncher
+from bot.actions.ports import Submission
 from bot.clock import SystemClock
-from bot.contracts import Contracts
+from bot.contracts import BadContract, Contracts
+from bot.model.conduct import Stage, Trial
 from bot.model.contract import Contract
 from bot.model.drift import shape_of
-from bot.model.preflight import LaunchRules, Preparation, Weight
-from bot.model.reading import Gap, Known, Unknown
+from bot.model.job import Job, JobState
+from bot.model.preflight import LaunchRules, PairedRun, Preparation, Weight
+from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Decision, Record
 from bot.model.run import Instance, Run, RunState
 from bot.model.snapshot import Checkpoint
@@ -33,7 +36,8 @@ from checks.preflight.trajectory import TRAJECTORY
 from tests.fakes.launched import config
 from tests.fakes.preparations import report, weights
 from tests.fakes.repositories import Origin, Repository
-from tests.fakes.snapshots import AT, contract, instance, snapshot
+from tests.fakes.snapshots import AT, JOB, contract, instance, job, snapshot, unknown
+from tests.unit.actions.trial_world import a_trial_plan, child_contract
 
 CLOCK = SystemClock()
 MINE = RunId("hero-12d8b6f0")
@@ -91,6 +95,84 @@ async def test_a_first_launch_is_told_from_a_relaunch_by_what_is_on_record(tmp_p
     assert (again.is_first, again.planned_job) == (False, f"/local/{MINE}-1")
     assert isinstance(first.planned, Known)
     assert first.planned.value == ()
+
+
+class Jobs:
+    """Launchers that show what a test says."""
+
+    def __init__(self) -> None:
+        self.shown: Reading[tuple[Job, ...]] = Known(value=(), at=AT)
+        self.asked: list[tuple[RunId, JobId]] = []
+
+    async def jobs(self, promised: Contract, job_id: JobId) -> Reading[tuple[Job, ...]]:
+        self.asked.append((promised.run_id, job_id))
+        return self.shown
+
+    def prepare(self, promised: Contract, *, number: int) -> Submission:
+        return Submission(job_id=JobId("/me/new"), command=promised.command)
+
+
+class Written:
+    """Contracts by name; what is not there cannot be used."""
+
+    def __init__(self, *promised: Contract) -> None:
+        self.kept = {each.run_id: each for each in promised}
+
+    def load(self, run_id: RunId) -> Contract | BadContract:
+        return self.kept.get(run_id, BadContract(run_id=run_id, problems=("no such file",)))
+
+    def run_ids(self) -> tuple[RunId, ...]:
+        return tuple(self.kept)
+
+
+@pytest.mark.parametrize("asks", ["the old run", "the child"])
+async def test_the_other_run_of_a_trial_is_asked_for_whichever_is_launched_also_when_it_is_over(
+    store: Store, asks: str
+) -> None:
+    plan = a_trial_plan()
+    trial = Trial(plan=plan, request=1, agreed_by=plan.submitter, agreed_at=AT, stage=Stage.CLOSED)
+    child = child_contract(orchestrator={"kind": "iris", "job_id": "/me/child"})
+    old, other = (contract(), child) if asks == "the old run" else (child, contract())
+    launched = instance().model_copy(update={"run_id": other.run_id, "job_id": JobId(f"/me/{other.run_id}")})
+    async with store.transaction() as tx:
+        await tx.apply(Decision(run=Run(run_id=plan.run_id, trial=trial)), plan.run_id, AT)
+        await tx.apply(Decision(instances=(launched,)), other.run_id, AT)
+    jobs = Jobs()
+
+    async def found(*promised: Contract) -> PairedRun:
+        made: Any = preparer(Path(), store, launchers={"iris": jobs}, contracts=Written(*promised))
+        prepared: Preparation = await made.prepare(old, None, snapshot(jobs=()))
+        (pair,) = prepared.paired
+        assert pair.run_id == other.run_id
+        return pair
+
+    nothing = await found(old, other)
+    assert {job for run, job in jobs.asked if run == other.run_id} >= {launched.job_id, other.orchestrator.job_id}
+    jobs.shown = Known(value=(job(state=JobState.KILLED), job(job_id=f"{JOB}/train")), at=AT)
+    alive = await found(old, other)
+    jobs.shown = unknown()
+    dark, lost = await found(old, other), await found(old)
+    ended = launched.model_copy(update={"ended_at": AT})
+    async with store.transaction() as tx:
+        await tx.apply(Decision(instances=(ended,)), other.run_id, AT)
+    seen_to_end = await found(old)
+
+    assert (nothing.live.value, seen_to_end.live.value) == ((), ())  # type: ignore[union-attr]
+    assert alive.live.value == (JOB,)  # type: ignore[union-attr]
+    assert [isinstance(each.live, Unknown) for each in (dark, lost)] == [True, True]
+
+
+async def test_a_child_that_was_never_launched_needs_no_contract_to_be_known_not_to_live(store: Store) -> None:
+    plan = a_trial_plan()
+    trial = Trial(plan=plan, request=1, agreed_by=plan.submitter, agreed_at=AT, stage=Stage.CLOSED)
+    async with store.transaction() as tx:
+        await tx.apply(Decision(run=Run(run_id=plan.run_id, trial=trial)), plan.run_id, AT)
+    made: Any = preparer(Path(), store, launchers={"iris": Jobs()}, contracts=Written(contract()))
+
+    (pair,) = (await made.prepare(contract(), None, snapshot(jobs=()))).paired
+
+    assert isinstance(pair.live, Known)
+    assert pair.live.value == ()
 
 
 async def test_what_the_code_changed_since_the_launch_before_is_read(tmp_path: Path, checkout: Repository) -> None:

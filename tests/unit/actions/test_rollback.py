@@ -7,17 +7,20 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from bot.actions.relaunch import plan_relaunch
 from bot.contracts import BadContract
 from bot.model.action import STEPS, ActionState, Refused, StepName
 from bot.model.conduct import Stage
 from bot.model.contract import Contract
 from bot.model.job import JobState
-from bot.model.planned import NoPlan
+from bot.model.planned import NoPlan, RelaunchPlan
+from bot.model.preflight import PreflightFinding, PreflightReport, Weight
 from bot.model.reading import Known
 from bot.model.record import Record
 from bot.model.run import Run
 from bot.model.trialplan import RollbackPlan
 from bot.redaction import Redactor
+from checks.preflight.paired import PAIRED
 from tests.fakes.snapshots import AT, JOB, RUN, checkpoint, instance, job, pod
 from tests.unit.actions.trial_world import (
     CHILD,
@@ -529,3 +532,38 @@ def test_the_made_up_world_notes_two_live_coordinators() -> None:
     assert bench.world.wrongs == [f"two live coordinators: ['{JOB}', '{CHILD_JOB}']"]
     assert isinstance(bench.world.found[JOB].tasks, Known)
     assert bench.clock.now() == AT
+
+
+# The other run, beside an ordinary launch
+
+BESIDE = PreflightFinding(check=PAIRED.id, weight=Weight.BLOCKS, message=f"{CHILD} lives", fix="end it first")
+
+
+async def test_a_rollback_ends_the_other_run_by_itself_and_is_not_barred_by_it(bench: Bench) -> None:
+    clear = await bench.rollback_plan()
+    bench.world.checklist = PreflightReport(values=(), findings=(BESIDE,))
+
+    assert await bench.rollback_plan() == clear
+
+
+@pytest.mark.parametrize("moment", [StepName.VERIFY, StepName.SUBMIT])
+async def test_an_ordinary_relaunch_is_not_made_beside_the_other_run_of_a_trial_that_is_over(
+    bench: Bench, moment: StepName
+) -> None:
+    bench.at_stage(Stage.CLOSED)
+    promised = bench.world.contracts[RUN]
+    assert isinstance(promised, Contract)
+    launcher: Any = bench.world
+    seen = await bench.world.read(promised, bench.store.records[RUN].instance, "")
+    plan = plan_relaunch(promised, seen, bench.store.records[RUN].instance, launcher, Redactor())
+    assert isinstance(plan, RelaunchPlan)
+    assert plan.stop is None
+    bench.grant(plan)
+    await bench.work(until=lambda: bench.action.next_step is moment)
+    bench.world.checklist = PreflightReport(values=(), findings=(BESIDE,))
+
+    await bench.work()
+
+    step, refused = refusal(bench)
+    assert (step, refused.detail) == (moment, f"the launch checklist forbids it: {CHILD} lives")
+    assert bench.world.submissions == [CHILD]

@@ -151,6 +151,7 @@ class World:
         )
         self.gates: Reading[Comparison] = Known(value=a_comparison(), at=AT)
         """What the two runs' rows say."""
+        self.checklist = PreflightReport(values=(), findings=())
         self.forks = 0
         self.submissions: list[RunId] = []
         self.stops: list[JobId] = []
@@ -263,7 +264,7 @@ class World:
     # Checklist
 
     async def judge(self, _promised: Contract, _record: Record | None, _seen: Snapshot) -> PreflightReport:
-        return PreflightReport(values=(), findings=())
+        return self.checklist
 
     # Judges
 
