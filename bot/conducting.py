@@ -234,7 +234,7 @@ class Conductor:
         """Return a look that has seen nothing, and says so of all that its stage would have told."""
         gaps = {"comparison_gap": why}
         if on.trial.stage is Stage.GO:
-            gaps["pins_gap"] = f"what still names the old run ({why})"
+            gaps["pins_gap"] = why
         if on.trial.stage in _OLD_HAS_ENDED:
             gaps["old_gap"] = why
         return self._not_replayed(on, bare.model_copy(update=gaps), why)
@@ -461,7 +461,7 @@ def _pins(rehearsed: Rehearsal) -> dict[str, object]:
     """Return what pins the old run, or why that is not known, as fields of the look."""
     if isinstance(rehearsed.pins, Known):
         return {"pins": rehearsed.pins.value}
-    return {"pins_gap": f"what still names the old run ({rehearsed.pins.detail})"}
+    return {"pins_gap": rehearsed.pins.detail}
 
 
 def _say_child(on: _On, jobs: Reading[tuple[Job, ...]], now: datetime) -> tuple[str, ...]:
