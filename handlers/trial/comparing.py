@@ -25,14 +25,16 @@ def cut_off(scene: Scene) -> Decision:
     """Nothing trains: the executor launches the child, or the cut-over has come to nothing and it is a no-go."""
     if scene.record.active_action is not None:
         return _wanted_back(scene) or _with_report(scene)
-    return no_go(scene, "the cut-over ended after the old run was stopped, and before the child was launched")
+    # It ended while its contract could not be read, or its end would have moved the trial itself.
+    why = "the cut-over ended after the old run was stopped, and before the child was launched"
+    return no_go(scene, why, is_unclear=True)
 
 
 def start_up(scene: Scene) -> Decision:
     """The child restores, compiles and prefetches; the executor knows how long that may take."""
     if scene.record.active_action is not None:
         return _wanted_back(scene) or _with_report(scene)
-    return no_go(scene, "the cut-over ended before the child was seen to train")
+    return no_go(scene, "the cut-over ended before the child was seen to train", is_unclear=True)
 
 
 def compare(scene: Scene) -> Decision:
@@ -213,7 +215,7 @@ def _late(scene: Scene) -> tuple[str, ...]:
 
 
 def _gap(scene: Scene) -> tuple[str, ...]:
-    return (f"NOT KNOWN: {scene.look.report_gap}",) if scene.look.report_gap else ()
+    return tuple(f"NOT KNOWN: {gap}" for gap in (scene.look.old_gap, scene.look.report_gap) if gap)
 
 
 def _remembering(scene: Scene, found: Comparison | None) -> Scene:

@@ -302,7 +302,9 @@ def _rollback(move: _Move) -> News:
             continue
         run = move.run(state=RunState.RELAUNCHING)
         is_stop = step is StepName.STOP
-        what = "the child is stopped (kill)" if is_stop else f"{move.record.run_id} is launched again"
+        launches = isinstance(move.action.plan, RollbackPlan) and move.action.plan.launch is not None
+        again = f"{move.record.run_id} {'is launched again' if launches else 'lives already and is not launched'}"
+        what = "the child is stopped (kill)" if is_stop else again
         headline = f"trial of {trial.plan.child_run_id}: rolling back, {what}"
         next_ = "the old run is launched next" if is_stop else "Hero waits until it trains"
         told.append(move.tell(run, str(step), headline, (outcome.detail,), next_))
