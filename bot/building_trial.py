@@ -18,7 +18,7 @@ from bot.actions.wandb_report import WandbReporter
 from bot.building_looks import Looks, beside_database, recorded_in
 from bot.clock import Clock
 from bot.comparing import Comparer
-from bot.conducting import Conductor, HandOn, TrackerReports
+from bot.conducting import Conductor, HandOn
 from bot.contracts import Contracts
 from bot.errands import Preparer
 from bot.model.errand import ErrandKind
@@ -26,6 +26,7 @@ from bot.redaction import Redactor
 from bot.rehearsing import Rehearser
 from bot.reporting import TrialReports
 from bot.settings import Settings
+from bot.showing import TrackerReports
 from bot.sources.chosen_rows import ChosenRows
 from bot.sources.config.before_launch import COMMAND_DEADLINE, BeforeLaunch
 from bot.sources.finelog.source import FinelogSource

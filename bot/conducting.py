@@ -6,9 +6,7 @@ anything but the report, which is a picture of what was read.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Protocol
 
 import structlog
 
@@ -17,13 +15,10 @@ from bot.actions.ports import Launcher, Rehearses
 from bot.actions.rollback import RollbackPlanner
 from bot.actions.trial_plans import live_jobs, plan_cutover
 from bot.clock import Clock
-from bot.comparing import Compared, Comparer, launched_at, window_of
+from bot.comparing import Compared, Comparer, launched_at
 from bot.contracts import BadContract, Contracts
-from bot.errors import StoreError
-from bot.model.chart import Chart
 from bot.model.conduct import Stage, Trial
 from bot.model.contract import Contract
-from bot.model.delivery import ChannelName
 from bot.model.durations import say_duration
 from bot.model.incident import Incident
 from bot.model.job import Job
@@ -38,7 +33,7 @@ from bot.model.trialplan import CutOverPlan
 from bot.model.value import JobId
 from bot.model.verdict import Severity
 from bot.redaction import Redactor
-from bot.render.trial import chart_of_trial
+from bot.showing import On, Reports, Showing, Shown, TrackerReports
 from bot.store.store import Store
 from checks.trial.control import ControlSays
 from checks.trial.guards.guard import Group
@@ -58,62 +53,10 @@ _UNTOLD_LIMIT = timedelta(hours=1)
 _STAGED = (Group.PLAN, Group.RECORD)
 _NOTHING = History({})
 _JOBS_SAID = 3
-_REPORT_DEADLINE = timedelta(seconds=30)
-_TRACKER_DEADLINE = timedelta(seconds=45)
-"""A report is a picture of the verdict: one that hangs is done without."""
 _OLD_HAS_ENDED = frozenset({Stage.OLD_STOPPED, Stage.LAUNCHED, Stage.RUNNING, Stage.GO, Stage.NO_GO})
 """At these the old run was stopped for the child, and is not to live beside it."""
 _ABOUT_HERO = "monitor."
 """Checks of Hero's own sight: what they find says nothing of the child."""
-
-
-class Reports(Protocol):
-    """Where a comparison is shown; see ``bot.reporting``."""
-
-    async def publish(
-        self,
-        contract: Contract,
-        trial: Trial,
-        control: History,
-        child: History,
-        found: Comparison | None,
-        *,
-        links: tuple[tuple[str, str], ...] = (),
-        unknown: tuple[str, ...] = (),
-    ) -> Reading[str]:
-        """Write the report anew and return its address; what could not be read this time stands on it too."""
-        ...
-
-
-class TrackerReports(Protocol):
-    """The tracker's own report of the two runs."""
-
-    async def publish(self, contract: Contract, child: Contract, trial: Trial) -> Reading[str]:
-        """Create it once, or find it; return its address."""
-        ...
-
-
-@dataclass(frozen=True)
-class _On:
-    """One trial that is looked at."""
-
-    contract: Contract
-    record: Record
-    trial: Trial
-    child: Contract | None
-    beside: Record | None
-    """The child's record."""
-
-
-@dataclass(frozen=True)
-class _Shown:
-    """A look, and what its report shows."""
-
-    look: TrialLook
-    control: History
-    child: History
-    found: Comparison | None
-    gaps: tuple[str, ...] = ()
 
 
 class Conductor:
@@ -158,8 +101,7 @@ class Conductor:
         self._launchers = launchers
         self._rollbacks = rollbacks
         self._comparer = comparer
-        self._reports = reports
-        self._tracker_reports = tracker_reports
+        self._showing = Showing(reports, tracker_reports, clock, most=deadline / 4)
         self._contracts = contracts
         self._store = store
         self._clock = clock
@@ -204,9 +146,9 @@ class Conductor:
             return Unknown(reason=Gap.UNREACHABLE, detail=found, at=self._clock.now())
         return Known(value=found.found, at=self._clock.now())
 
-    async def _on(self, contract: Contract, record: Record, trial: Trial) -> _On:
+    async def _on(self, contract: Contract, record: Record, trial: Trial) -> On:
         child = self._contracts.load(trial.plan.child_run_id)
-        return _On(
+        return On(
             contract=with_roles(contract, record.run.roles),
             record=record,
             trial=trial,
@@ -214,7 +156,7 @@ class Conductor:
             beside=await self._store.record(trial.plan.child_run_id),
         )
 
-    async def _look(self, on: _On) -> TrialLook:
+    async def _look(self, on: On) -> TrialLook:
         """Look within the deadline; what is cut off or breaks is a look that has seen nothing.
 
         The report comes after that, with deadlines of its own: whatever becomes of it, the verdict stands.
@@ -228,9 +170,9 @@ class Conductor:
         except Exception as error:
             log.exception("trial_look_broke", run_id=on.record.run_id, stage=on.trial.stage)
             return self._blind(on, bare, f"Hero's own code broke at it: {type(error).__name__}")
-        return await self._with_report(on, seen) if isinstance(seen, _Shown) else seen
+        return await self._showing.show(on, seen) if isinstance(seen, Shown) else seen
 
-    def _blind(self, on: _On, bare: TrialLook, why: str) -> TrialLook:
+    def _blind(self, on: On, bare: TrialLook, why: str) -> TrialLook:
         """Return a look that has seen nothing, and says so of all that its stage would have told."""
         gaps = {"comparison_gap": why}
         if on.trial.stage is Stage.GO:
@@ -239,8 +181,8 @@ class Conductor:
             gaps["old_gap"] = why
         return self._not_replayed(on, bare.model_copy(update=gaps), why)
 
-    async def _at_stage(self, on: _On, bare: TrialLook) -> TrialLook | _Shown:
-        looks: Mapping[Stage, Callable[[_On, TrialLook], Awaitable[TrialLook | _Shown]]] = {
+    async def _at_stage(self, on: On, bare: TrialLook) -> TrialLook | Shown:
+        looks: Mapping[Stage, Callable[[On, TrialLook], Awaitable[TrialLook | Shown]]] = {
             Stage.PLANNED: self._staged,
             Stage.RECORDED: self._rehearsed,
             Stage.REHEARSED: self._controlled,
@@ -257,31 +199,31 @@ class Conductor:
 
     # Before the cut-over
 
-    async def _rehearse(self, on: _On) -> Rehearsal:
+    async def _rehearse(self, on: On) -> Rehearsal:
         return await self._rehearser.rehearse(on.contract, on.record, on.trial.plan)
 
-    async def _staged(self, on: _On, bare: TrialLook) -> TrialLook:
+    async def _staged(self, on: On, bare: TrialLook) -> TrialLook:
         return await self._guards(on, bare, _STAGED)
 
-    async def _rehearsed(self, on: _On, bare: TrialLook) -> TrialLook:
+    async def _rehearsed(self, on: On, bare: TrialLook) -> TrialLook:
         return await self._guards(on, bare, tuple(Group))
 
-    async def _controlled(self, on: _On, bare: TrialLook) -> TrialLook:
+    async def _controlled(self, on: On, bare: TrialLook) -> TrialLook:
         return bare.model_copy(update={"control": await self._control(on)})
 
-    async def _accepted(self, on: _On, bare: TrialLook) -> TrialLook:
+    async def _accepted(self, on: On, bare: TrialLook) -> TrialLook:
         return bare.model_copy(update=_pins(await self._rehearse(on)))
 
-    async def _guards(self, on: _On, bare: TrialLook, groups: tuple[Group, ...]) -> TrialLook:
+    async def _guards(self, on: On, bare: TrialLook, groups: tuple[Group, ...]) -> TrialLook:
         rehearsed = await self._rehearse(on)
         says = judge_guards(rehearsed, groups=groups)
         return bare.model_copy(update={"guards": says, **_pins(rehearsed)})
 
-    async def _control(self, on: _On) -> ControlSays | None:
+    async def _control(self, on: On) -> ControlSays | None:
         jobs = await self._jobs(on.contract, on.record.instance.job_id if on.record.instance else None)
         return await self._comparer.control(on.contract, on.trial.plan, jobs)
 
-    async def _ready(self, on: _On, bare: TrialLook) -> TrialLook | _Shown:
+    async def _ready(self, on: On, bare: TrialLook) -> TrialLook | Shown:
         """Rehearse once more and plan the cut-over, once it is time for it."""
         start = on.trial.plan.starts_at
         if on.record.active_action is not None or (start is not None and self._clock.now() < start):
@@ -301,13 +243,13 @@ class Conductor:
             return self._unread("there is nothing to ask")
         return await launcher.jobs(contract, job_id)
 
-    async def _child_jobs(self, on: _On) -> Reading[tuple[Job, ...]]:
+    async def _child_jobs(self, on: On) -> Reading[tuple[Job, ...]]:
         job_id = on.trial.child_instance.rpartition("@")[0]
         if on.child is not None and (changed := changed_since_launch(on.child, on.record)):
             return Unknown(reason=Gap.UNRELIABLE, detail=changed, at=self._clock.now())
         return await self._jobs(on.child, JobId(job_id) if job_id else None)
 
-    async def _with_old(self, on: _On, bare: TrialLook) -> TrialLook:
+    async def _with_old(self, on: On, bare: TrialLook) -> TrialLook:
         """Return the look with what the old run's own job does: once it was stopped nobody is to launch it by hand.
 
         Source: deploy checklist, "Execute the trial": never two coordinators.
@@ -321,14 +263,14 @@ class Conductor:
         lives = next((job.instance_id for job in jobs.value if not job.state.is_terminal), "")
         return bare.model_copy(update={"old_lives": lives})
 
-    async def _shown(self, on: _On, bare: TrialLook) -> _Shown:
+    async def _shown(self, on: On, bare: TrialLook) -> Shown:
         """Publish where the comparison will be shown, with the control alone."""
         rows = await self._comparer.rows_of(on.contract, on.trial.plan)
         control = rows.value.history if isinstance(rows, Known) else _NOTHING
         gaps = (f"the old run's rows: {rows.detail}",) if isinstance(rows, Unknown) else ()
-        return _Shown(bare, control, _NOTHING, None, gaps)
+        return Shown(bare, control, _NOTHING, None, gaps)
 
-    async def _compared(self, on: _On, bare: TrialLook) -> TrialLook | _Shown:
+    async def _compared(self, on: On, bare: TrialLook) -> TrialLook | Shown:
         jobs = await self._child_jobs(on)
         said = _say_child(on, jobs, self._clock.now())
         look = bare.model_copy(update={"child": jobs, "stuck": _stuck(on), "child_said": said})
@@ -342,71 +284,22 @@ class Conductor:
                 "is_past_window": compared.is_past_window,
             }
         )
-        return _Shown(look, compared.control.history, compared.child.history, compared.found)
+        return Shown(look, compared.control.history, compared.child.history, compared.found)
 
-    async def _hold(self, on: _On, jobs: Reading[tuple[Job, ...]]) -> Compared | str:
+    async def _hold(self, on: On, jobs: Reading[tuple[Job, ...]]) -> Compared | str:
         if on.child is None:
             return "the child's contract cannot be used"
         incidents = await self._incidents(on)
         return await self._comparer.compare(on.contract, on.child, on.trial, jobs, incidents)
 
-    async def _incidents(self, on: _On) -> tuple[Incident, ...]:
+    async def _incidents(self, on: On) -> tuple[Incident, ...]:
         """Return the child's incidents since it was launched, those that are over too."""
         since = on.trial.reached_at(Stage.LAUNCHED) or on.trial.agreed_at
         return await self._store.incidents_since(on.trial.plan.child_run_id, since)
 
-    async def _with_report(self, on: _On, seen: _Shown) -> TrialLook:
-        """Return the look with where it is shown; a report that fails, breaks or hangs is a gap and no more."""
-        look, trial = seen.look, on.trial
-        unknown = (f"the child's job: {look.child.detail}",) if isinstance(look.child, Unknown) else ()
-        publishing = self._reports.publish(
-            on.contract, trial, seen.control, seen.child, seen.found, links=_links(on), unknown=(*unknown, *seen.gaps)
-        )
-        shown = await self._published(on, publishing, _REPORT_DEADLINE)
-        gaps = [f"the report could not be written: {shown.detail}"] if isinstance(shown, Unknown) else []
-        tracker = trial.tracker_report_url
-        if not tracker and self._tracker_reports is not None and on.child is not None:
-            making = self._tracker_reports.publish(on.contract, on.child, trial)
-            made = await self._published(on, making, _TRACKER_DEADLINE)
-            tracker = made.value if isinstance(made, Known) else ""
-            if isinstance(made, Unknown) and made.reason in {Gap.TIMEOUT, Gap.BROKEN}:
-                gaps.append(f"the report in the tracker could not be made: {made.detail}")
-        update = {
-            "report_url": shown.value if isinstance(shown, Known) else trial.report_url,
-            "report_gap": "; ".join(gaps),
-            "tracker_report_url": tracker,
-            "chart": await self._drawn(on, seen),
-        }
-        return look.model_copy(update=update)
-
-    async def _published(self, on: _On, publishing: Awaitable[Reading[str]], limit: timedelta) -> Reading[str]:
-        limit = min(limit, self._deadline / 4)
-        try:
-            async with asyncio.timeout(limit.total_seconds()):
-                return await publishing
-        except TimeoutError:
-            detail = f"it took longer than {say_duration(limit)}"
-            return Unknown(reason=Gap.TIMEOUT, detail=detail, at=self._clock.now())
-        except StoreError:
-            raise
-        except Exception as error:
-            log.exception("trial_report_broke", run_id=on.record.run_id)
-            detail = f"Hero's own code broke at it: {type(error).__name__}"
-            return Unknown(reason=Gap.BROKEN, detail=detail, at=self._clock.now())
-
-    async def _drawn(self, on: _On, seen: _Shown) -> Chart | None:
-        plan = on.trial.plan
-        try:
-            return await asyncio.to_thread(
-                chart_of_trial, on.record.run_id, plan.child_run_id, seen.control, seen.child, window_of(plan)
-            )
-        except Exception:
-            log.exception("trial_chart_broke", run_id=on.record.run_id)
-            return None
-
     # The way back
 
-    async def _back(self, on: _On, bare: TrialLook) -> TrialLook:
+    async def _back(self, on: On, bare: TrialLook) -> TrialLook:
         """Plan the way back from both runs as they are now; or see that there is nothing to come back from."""
         if on.record.active_action is not None:
             return bare
@@ -414,7 +307,7 @@ class Conductor:
         lives = await self._never_stopped(on) if isinstance(plan, NoPlan) and not plan.is_unknown else ""
         return bare.model_copy(update={"rollback": plan, "never_stopped": lives})
 
-    async def _never_stopped(self, on: _On) -> str:
+    async def _never_stopped(self, on: On) -> str:
         """Name the old run's job when it is known to live on, and the child to have none; empty otherwise."""
         if on.child is None:
             return ""
@@ -426,7 +319,7 @@ class Conductor:
     def _unread(self, why: str) -> Unknown:
         return Unknown(reason=Gap.NOT_CONFIGURED, detail=why, at=self._clock.now())
 
-    async def _replayed(self, on: _On, bare: TrialLook) -> TrialLook:
+    async def _replayed(self, on: On, bare: TrialLook) -> TrialLook:
         """Hold the steps that the old run has replayed against those that it had logged before."""
         instance = on.record.instance
         if instance is None or instance.from_step is None:
@@ -443,7 +336,7 @@ class Conductor:
             is_long = newest >= instance.from_step + _REPLAYED * steps
         return bare.model_copy(update={"trajectory": says, "is_long_enough": is_long or self._is_late(on)})
 
-    def _not_replayed(self, on: _On, bare: TrialLook, why: str) -> TrialLook:
+    def _not_replayed(self, on: On, bare: TrialLook, why: str) -> TrialLook:
         """Return that the replay could not be looked at; after a day that is all that will ever be known of it."""
         look = bare.model_copy(update={"comparison_gap": why})
         if not self._is_late(on):
@@ -452,7 +345,7 @@ class Conductor:
         says = TrajectorySays(outcome=Outcome.CANNOT_TELL, detail=detail)
         return look.model_copy(update={"trajectory": says, "is_long_enough": True})
 
-    def _is_late(self, on: _On, limit: timedelta = _REPLAY_LIMIT) -> bool:
+    def _is_late(self, on: On, limit: timedelta = _REPLAY_LIMIT) -> bool:
         since = on.trial.reached_at(Stage.ROLLED_BACK) if on.trial.stage is Stage.ROLLED_BACK else None
         return since is not None and self._clock.now() - since > limit
 
@@ -464,7 +357,7 @@ def _pins(rehearsed: Rehearsal) -> dict[str, object]:
     return {"pins_gap": rehearsed.pins.detail}
 
 
-def _say_child(on: _On, jobs: Reading[tuple[Job, ...]], now: datetime) -> tuple[str, ...]:
+def _say_child(on: On, jobs: Reading[tuple[Job, ...]], now: datetime) -> tuple[str, ...]:
     """Say what the orchestrator shows of the child, and how old its newest step is by its own last check."""
     if isinstance(jobs, Unknown):
         return (f"NOT KNOWN: the child's job ({jobs.detail})",)
@@ -482,18 +375,7 @@ def _say_attempts(job: Job) -> str:
     return f", {len(job.tasks.value)} tasks, newest attempt {max(newest)}" if newest else ""
 
 
-def _links(on: _On) -> tuple[tuple[str, str], ...]:
-    """Return what to open for more: the issue, and both runs in the tracker."""
-    issue = on.record.posted_at(ChannelName.GITHUB, "thread")
-    named = (
-        ("issue", issue.link if issue else ""),
-        ("the old run in W&B", on.record.run.tracker_url),
-        ("the child in W&B", on.beside.run.tracker_url if on.beside else ""),
-    )
-    return tuple((name, address) for name, address in named if address)
-
-
-def _stuck(on: _On) -> tuple[str, ...]:
+def _stuck(on: On) -> tuple[str, ...]:
     """Say what is critically wrong with the child by its own checks: a hang, a loss that is no number, a lost job.
 
     That somebody has acknowledged it makes it no less so; what was found before the old run was stopped is not of this

@@ -127,7 +127,7 @@ CASES = (
         "you by job /you/next",
     ),
     Case("rollback.user", recorded(job_id="/marin/hero-coord"), FAIL, "marin by the launch on record"),
-    Case("rollback.user", rolled(job_id="/root/hero-coord"), FAIL, "root by job /root/hero-coord"),
+    Case("rollback.user", rolled(job_id="/carl/hero-coord"), FAIL, "carl by job /carl/hero-coord"),
     Case("rollback.user", submitted(SCRIPT), DARK, "as whom the command of hero-12d8b6f0 submits is not stated"),
     Case("rollback.user", green_rehearsal(child=None, child_seen=None), DARK, "the child has no contract"),
     # The checkpoint.
