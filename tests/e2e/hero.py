@@ -20,6 +20,9 @@ PROGRAM = ("-m", "bot", "run")
 # A proxy of the machine must not stand between a test and its own loopback.
 _direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
+_PATIENCE = 2
+"""Two whole bots side by side are slower than one; a wait ends as soon as what it waits for is there."""
+
 
 class Hero:
     """One Hero, from its directory: ``hero.toml``, ``runs/``, ``hero.db``, and ``hero.log`` of all its lives.
@@ -134,7 +137,7 @@ class Hero:
     async def until(self, predicate: Any, within_s: float = 20.0, what: str = "") -> None:
         """Wait for something; when it does not come, show what Hero has printed."""
         try:
-            await until(predicate, within_s, what)
+            await until(predicate, within_s * _PATIENCE, what)
         except AssertionError as error:
             error.add_note(self.last_words())
             raise

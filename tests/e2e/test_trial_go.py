@@ -10,7 +10,7 @@ from tests.fakes.iris_cluster import IrisCluster
 from tests.fakes.wandb import FakeWandb
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 async def test_a_change_that_holds_every_gate_is_accepted_and_its_history_is_forked_once_though_the_answer_is_lost(
     tmp_path: Path, iris_cluster: IrisCluster
 ) -> None:

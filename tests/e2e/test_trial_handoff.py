@@ -11,7 +11,7 @@ from tests.fakes.iris_cluster import IrisCluster
 DYING_ONCE_STOPPED = ("-m", "tests.e2e.mortal_hero", "stop", "outcome")
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(360)
 async def test_a_handoff_that_is_lost_before_the_cut_over_leaves_the_old_run_untouched(
     tmp_path: Path, iris_cluster: IrisCluster
 ) -> None:
@@ -33,7 +33,7 @@ async def test_a_handoff_that_is_lost_before_the_cut_over_leaves_the_old_run_unt
         assert scene.starts(scene.child_id) == []
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(360)
 async def test_a_handoff_that_is_lost_once_the_old_run_is_stopped_brings_the_old_run_back(
     tmp_path: Path, iris_cluster: IrisCluster
 ) -> None:

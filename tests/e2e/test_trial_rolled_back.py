@@ -33,7 +33,7 @@ HANG = Fault("hang", "--hang-at 50", "stalled at step 49", before=50)
 CRASH = Fault("crash", "--crash-at 50", "retr", retries=100, before=50)
 
 
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(480)
 @pytest.mark.parametrize("faults", [(LOSS, SLOW), (HANG, CRASH)], ids=["gates", "ends"])
 async def test_a_change_that_fails_is_rolled_back_at_once_and_the_old_run_alone_trains_again(
     tmp_path: Path, iris_cluster: IrisCluster, faults: tuple[Fault, ...]
