@@ -22,9 +22,9 @@ class Record(Value):
     incidents: tuple[Incident, ...] = ()
     """Those not resolved."""
     requests: tuple[Request, ...] = ()
-    """Every open one and the newest 20 others, oldest first."""
+    """Every open one, the newest 20 others, and every one since a trial under way was agreed; oldest first."""
     actions: tuple[Action, ...] = ()
-    """Every granted (unfinished) one and the newest 20 others, oldest first."""
+    """Every granted (unfinished) one, the newest 20 others, and every one of a trial under way; oldest first."""
     memories: dict[CheckId, str] = {}
     verdicts: dict[CheckId, VerdictChange] = {}
     """Each check's last verdict on record."""
@@ -57,6 +57,13 @@ class Record(Value):
     def active_action(self) -> Action | None:
         """The action that is being carried out; there is never a second one of the same run."""
         return next((a for a in self.actions if a.state == "granted"), None)
+
+    @property
+    def is_on_trial(self) -> bool:
+        """Whether a trial of this run, or one in which it is the child, is not closed yet."""
+        trial = self.run.trial
+        mine = trial is not None and not trial.is_over
+        return mine or (self.trial_of is not None and self.trial_stage is not Stage.CLOSED)
 
     @property
     def held_by_trial(self) -> str:

@@ -4,7 +4,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Select, Table, and_, case, delete, func, insert, or_, select
+from sqlalchemy import ColumnElement, Select, Table, and_, case, delete, func, insert, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from bot.errors import StoreError
@@ -69,6 +69,8 @@ async def _record(connection: AsyncConnection, run: Run) -> Record:
     unresolved = incidents.c.run_id == run_id, ~incidents.c.is_resolved
     remembered = select(memories.c.check_id, memories.c.memory).where(memories.c.run_id == run_id)
     trial = await _trial_of(connection, run_id)
+    # The guards of a trial under way look at every cut-over and every answer of it, however many there are.
+    since = run.trial.request if run.trial is not None and not run.trial.is_over else None
     free = {name: number for name, number in await connection.execute(select(counters.c.name, counters.c.next))}  # noqa: C416 - dict() of a Row's sequence confuses mypy
     return Record(
         run=run,
@@ -76,8 +78,22 @@ async def _record(connection: AsyncConnection, run: Run) -> Record:
         incidents=await _values(
             connection, Incident, select(incidents.c.value).where(*unresolved).order_by(incidents.c.number)
         ),
-        requests=await _live_and_newest(connection, Request, requests, run_id, RequestState.OPEN),
-        actions=await _live_and_newest(connection, Action, actions, run_id, ActionState.GRANTED),
+        requests=await _live_and_newest(
+            connection,
+            Request,
+            requests,
+            run_id,
+            RequestState.OPEN,
+            kept=None if since is None else requests.c.number >= since,
+        ),
+        actions=await _live_and_newest(
+            connection,
+            Action,
+            actions,
+            run_id,
+            ActionState.GRANTED,
+            kept=None if since is None else actions.c.request >= since,
+        ),
         memories={check: memory for check, memory in await connection.execute(remembered)},  # noqa: C416 - as above
         verdicts={change.check: change for change in await verdicts_at(connection, run_id, None)},
         posted=await ledger.of_run(connection, run_id),
@@ -106,15 +122,23 @@ def _newest_trial(run: Run) -> tuple[bool, int]:
 
 
 async def _live_and_newest[V: Value](
-    connection: AsyncConnection, kind: type[V], table: Table, run_id: RunId, live: str
+    connection: AsyncConnection,
+    kind: type[V],
+    table: Table,
+    run_id: RunId,
+    live: str,
+    *,
+    kept: ColumnElement[bool] | None,
 ) -> tuple[V, ...]:
+    """Return what is live, the newest of the rest, and whatever else is kept, oldest first."""
     others = (
         select(table.c.number)
         .where(table.c.run_id == run_id, table.c.state != live)
         .order_by(table.c.number.desc())
         .limit(_DECIDED)
     )
-    wanted = and_(table.c.run_id == run_id, or_(table.c.state == live, table.c.number.in_(others)))
+    counted = [table.c.state == live, table.c.number.in_(others), *([] if kept is None else [kept])]
+    wanted = and_(table.c.run_id == run_id, or_(*counted))
     return await _values(connection, kind, select(table.c.value).where(wanted).order_by(table.c.number))
 
 

@@ -711,6 +711,23 @@ async def test_a_child_of_two_trials_is_the_living_ones_whichever_was_agreed_to_
     assert (child.trial_of, child.trial_stage) == (OTHER, Stage.CLOSED), "the latest of those that are over"
 
 
+@pytest.mark.parametrize(("stage", "oldest"), [(Stage.NO_GO, 3), (Stage.CLOSED, 11)])
+async def test_every_action_and_request_of_a_trial_under_way_stays_on_record(
+    store: Store, stage: Stage, oldest: int
+) -> None:
+    trial = Trial(plan=a_trial_plan(run_id=RUN), request=3, agreed_by=ANN, agreed_at=START, stage=stage)
+    numbers = range(1, 31)
+    answered = tuple(a_request(n).model_copy(update={"state": RequestState.GRANTED}) for n in numbers)
+    over = tuple(an_action(n, a_request(n)).model_copy(update={"state": ActionState.DONE}) for n in numbers)
+    await apply(store, Decision(run=Run(run_id=RUN, trial=trial), requests=answered, actions=over))
+
+    record = await store.record(RUN)
+
+    assert record is not None
+    assert [each.number for each in record.requests] == list(range(oldest, 31))
+    assert [each.grant.request for each in record.actions] == list(range(oldest, 31))
+
+
 async def test_a_number_is_never_given_twice(store: Store, file: Path) -> None:
     await apply(store, Decision(requests=(a_request(3), a_request(2))))
     with closing(sqlite3.connect(file)) as other, other:
