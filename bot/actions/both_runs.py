@@ -8,6 +8,7 @@ from bot.actions.stopping import still_under_way
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
 from bot.model.action import Action, Refused, StepName, Waiting
+from bot.model.as_launched import has_digest
 from bot.model.contract import Contract
 from bot.model.job import Job
 from bot.model.reading import Gap, Unknown
@@ -143,14 +144,14 @@ class BothRuns:
 
 
 def launches_of(run_id: RunId, old: Record | None) -> tuple[Action, ...]:
-    """Return the cut-overs of the old run's trial that have submitted this child, or may have, oldest first."""
-    trial = old.run.trial if old else None
+    """Return the cut-overs of the old run's trial that have submitted this child, or may have, oldest first.
+
+    Those of an earlier trial do not count, also where the same plan was agreed to once more.
+    """
     return tuple(
         action
-        for action in (old.actions if old else ())
-        if isinstance(action.plan, CutOverPlan)
-        and action.plan.launch.run_id == run_id
-        and (trial is None or action.plan.trial == trial.plan.digest)
+        for action in _cutovers(old)
+        if action.relaunch.run_id == run_id
         and (action.submits or ((made := action.record(StepName.SUBMIT)) is not None and made.is_done))
     )
 
@@ -161,7 +162,7 @@ def changed_since_launch(child: Contract, old: Record | None) -> str:
     Its job would be looked for elsewhere: that another orchestrator knows none of it proves nothing.
     """
     made = launches_of(child.run_id, old)
-    if not made or made[-1].relaunch.config_digest == child.config_digest:
+    if not made or has_digest(child, made[-1].relaunch.config_digest):
         return ""
     return f"the child's contract was changed since its launch: undo that in runs/{child.run_id}.toml"
 
@@ -171,8 +172,7 @@ def was_never_launched(run_id: RunId, old: Record | None, child: Record | None) 
     trial = old.run.trial if old else None
     if old is None or trial is None or trial.child_instance or (child is not None and child.instances):
         return False
-    ours = [a for a in old.actions if isinstance(a.plan, CutOverPlan) and a.plan.trial == trial.plan.digest]
-    return bool(ours) and not launches_of(run_id, old)
+    return bool(_cutovers(old)) and not launches_of(run_id, old)
 
 
 def unseen_words(job_id: JobId) -> str:
@@ -196,6 +196,13 @@ def _both_live(names: str, beside: JobId | None) -> str:
     if beside is None:
         return f"{names} lives; nothing is launched beside it"
     return f"the old run and the child both live: {names} and {beside}; stop one by hand now"
+
+
+def _cutovers(old: Record | None) -> tuple[Action, ...]:
+    """Return the cut-overs of the old run's trial, oldest first: what was asked after its plan was agreed to."""
+    trial = old.run.trial if old else None
+    cutovers = (action for action in (old.actions if old else ()) if isinstance(action.plan, CutOverPlan))
+    return tuple(action for action in cutovers if trial is None or action.grant.request > trial.request)
 
 
 def _launched(run_id: RunId, old: Record | None) -> tuple[JobId, ...]:
