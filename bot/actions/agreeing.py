@@ -11,6 +11,7 @@ from bot.clock import Clock
 from bot.contracts import BadContract
 from bot.model.action import Action, Done, Refused, StepName, StepOutcome, Waiting
 from bot.model.contract import Contract
+from bot.model.job import JobState
 from bot.model.planned import NoPlan
 from bot.model.reading import Unknown
 from bot.model.record import Record
@@ -85,14 +86,19 @@ class AgreeSteps:
                 return Done(detail="both contracts say what was agreed, and the handoff checkpoint is complete")
 
     async def _go(self, action: Action, plan: GoPlan, contract: Contract) -> StepOutcome:
-        """See that the child's very launch that was judged lives, the old run does not, and the gates say the same."""
+        """See that the child's very launch that was judged lives, the old run does not, and the gates say the same.
+
+        A child that has reached its end well meanwhile lives no more and is the one that was judged: it is accepted
+        when the gates pass, since no further row can tell what is open.
+        """
         record = await self._runs.record(action.run_id)
         if record is None:
             return Refused(detail="nothing is on record of this run")
         outcome = await self._child_lives(plan, record)
         if not isinstance(outcome, Done):
             return outcome
-        return await self._old_lives(plan, contract, record) or await self._judged(plan, contract, record) or outcome
+        barred = await self._old_lives(plan, contract, record)
+        return barred or await self._judged(plan, contract, record, is_over=outcome.has_succeeded) or outcome
 
     async def _old_lives(self, plan: GoPlan, contract: Contract, record: Record) -> StepOutcome | None:
         """Return that the old run lives beside the child, or may; None when all of it has ended."""
@@ -103,13 +109,23 @@ class AgreeSteps:
         beside = JobId(plan.instance.rsplit("@", 1)[0])
         return await self._runs.another_lives(contract, stopped, beside=beside)
 
-    async def _judged(self, plan: GoPlan, contract: Contract, record: Record) -> StepOutcome | None:
-        """Return why the gates do not say any more what the yes was given to; None when they do."""
+    async def _judged(self, plan: GoPlan, contract: Contract, record: Record, *, is_over: bool) -> StepOutcome | None:
+        """Return why the gates do not say any more what the yes was given to; None when they do.
+
+        Args:
+            plan: with what they said.
+            contract: the old run's.
+            record: what is remembered of the old run.
+            is_over: whether the child has ended well: then they have to pass.
+        """
         found = await self._judges.compared(contract, record)
         if isinstance(found, Unknown):
             return Waiting(detail=f"the two runs cannot be compared: {found.detail}", is_unknown=True)
         if found.value.outcome is Outcome.FAIL:
             return Refused(detail=f"a gate fails by now: {grave_lines(found.value)[0]}")
+        grave = grave_lines(found.value)
+        if is_over and (grave or found.value.outcome is not Outcome.PASS):
+            return Refused(detail=f"the child has ended, and not every gate passes: {'; '.join(grave[:1])}")
         words = verdict_words(found.value)
         if words == plan.verdict:
             return None
@@ -119,7 +135,7 @@ class AgreeSteps:
     async def _child_lives(  # noqa: PLR0911 - one return a case
         self, plan: GoPlan, record: Record
     ) -> StepOutcome:
-        """See that the child's very launch that was judged is alive."""
+        """See that the child's very launch that was judged is alive, or has reached its end well."""
         child = self._runs.contract(plan.child_run_id)
         if isinstance(child, BadContract):
             return Waiting(detail="; ".join(child.problems), is_unknown=True)
@@ -136,6 +152,8 @@ class AgreeSteps:
         if job is None or job.instance_id != plan.instance:
             shown = job.instance_id if job else "none"
             return Refused(detail=f"the child that was judged is {plan.instance}, and the orchestrator shows {shown}")
+        if job.state is JobState.SUCCEEDED:
+            return Done(detail=f"{plan.instance} has succeeded: it reached its end well", has_succeeded=True)
         if job.state.is_terminal:
             return Refused(detail=f"the child that was judged is {job.state}: {job.error}".rstrip(": "))
         return Done(detail=f"{plan.instance} is {job.state}")

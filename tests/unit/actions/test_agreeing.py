@@ -138,6 +138,31 @@ async def test_a_go_is_done_while_the_child_that_was_judged_lives() -> None:
     assert changes == (bench.world.stops, bench.world.submissions, bench.world.forks)
 
 
+async def test_a_go_is_done_for_the_very_child_that_has_reached_its_end_well_while_the_gates_pass() -> None:
+    bench = Bench()
+    await bench.after_cutover()
+    bench.grant(bench.go_plan())
+    bench.world.end(CHILD_JOB, JobState.SUCCEEDED)
+
+    await bench.work()
+
+    assert bench.state() is ActionState.DONE, bench.action.noted
+    assert "has succeeded: it reached its end well" in bench.action.noted
+
+
+async def test_a_child_that_has_reached_its_end_is_not_accepted_on_a_gate_that_cannot_be_told() -> None:
+    bench = Bench()
+    await bench.after_cutover()
+    a_gate_is_open(bench)
+    bench.grant(bench.go_plan())
+    bench.world.end(CHILD_JOB, JobState.SUCCEEDED)
+
+    await bench.work()
+
+    assert bench.state() is ActionState.VOID
+    assert "the child has ended, and not every gate passes: ? loss mean <= +0.002: cannot tell" in bench.action.noted
+
+
 def it_ended(bench: Bench) -> None:
     bench.world.end(CHILD_JOB, JobState.FAILED)
 
