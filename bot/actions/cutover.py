@@ -17,7 +17,7 @@ from bot.actions.forking import Forking
 from bot.actions.parts import as_part, launch_barred
 from bot.actions.ports import Fence, Launcher, Rehearses
 from bot.actions.startup import hang_of, own_tree, retries_of, unread_tasks
-from bot.actions.steps import Steps
+from bot.actions.steps import EXPIRED, Steps
 from bot.actions.stopping import stop_whole
 from bot.actions.trial_changes import say_changes
 from bot.actions.trial_launches import child_launch
@@ -145,11 +145,16 @@ class CutOverSteps:
             await fence()
 
         try:
-            return await stop_whole(
+            outcome = await stop_whole(
                 launcher, contract, plan.stop, grant, checked, reader=self._runs.reader, clock=self._clock
             )
         except _BarredError as barred:
             return barred.outcome
+        if isinstance(outcome, Done) and not action.tries.get(StepName.STOP):
+            # A crash is no kill: whoever leads the run has to know which of the two it was.
+            by_itself = f"{outcome.detail}; it had ended by itself before it was told to stop"
+            return outcome.model_copy(update={"detail": by_itself})
+        return outcome
 
     async def _submit(
         self, action: Action, plan: CutOverPlan, contract: Contract, *, is_resumed: bool, fence: Fence
@@ -172,7 +177,18 @@ class CutOverSteps:
         outcome = await self._steps.take(
             StepName.SUBMIT, view, child, is_resumed=is_resumed, fence=fence, barred=barred
         )
-        return _said_stopped(outcome)
+        return _said_stopped(self._or_unread(outcome, action))
+
+    def _or_unread(self, outcome: StepOutcome, action: Action) -> StepOutcome:
+        """Say of a launch whose yes has run out while it was waited for that nothing is shown to be wrong.
+
+        Once begun, it waits for nothing but what could not be read, as the child's orchestrator.
+        """
+        begun = action.record(StepName.SUBMIT)
+        has_waited = begun is not None and begun.intent_at < action.grant.expires_at
+        if isinstance(outcome, Refused) and EXPIRED in outcome.detail and has_waited:
+            return outcome.model_copy(update={"is_unknown": True})
+        return outcome
 
     async def _barred(
         self, plan: CutOverPlan, contract: Contract, nothing: str, *, old_lives: bool

@@ -28,6 +28,9 @@ from checks.kin import diagnostic_words
 _MOST_SUBMITS = 2
 """How often the command of one approval is started at most; what never ends is no better for a third time."""
 
+EXPIRED = "the approval has expired; nothing was submitted"
+"""Why nothing is submitted once the yes has run out."""
+
 type Barred = Callable[[], Awaitable[StepOutcome | None]]
 """Says why nothing may be submitted, by the world as it is now; None when it may."""
 
@@ -213,7 +216,7 @@ class Steps:
         if action.submits >= _MOST_SUBMITS:
             return "the submit command was started twice without the orchestrator knowing of it; ask again"
         if not action.grant.covers(plan, self._clock.now()):
-            return "the approval has expired; nothing was submitted"
+            return EXPIRED
         if contract.command_sha256 != plan.command_sha256 or contract.config_digest != plan.config_digest:
             return "the contract has changed since the approval; nothing was submitted"
         return ""

@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from bot.actions.steps import EXPIRED
 from bot.actions.trial_plans import plan_cutover
 from bot.contracts import BadContract
-from bot.model.action import STEPS, ActionState, Refused, StepName
+from bot.model.action import STEPS, ActionState, Done, Refused, StepName
 from bot.model.conduct import Stage
 from bot.model.contract import Contract
 from bot.model.job import JobState, TaskState
@@ -477,6 +478,19 @@ async def test_an_old_job_that_vanishes_unseen_is_no_job_that_has_ended(bench: B
     assert f"the orchestrator shows no {JOB} any more, and nobody saw it end" in refused.detail
 
 
+@pytest.mark.parametrize("is_crash", [True, False])
+async def test_an_old_job_that_crashed_before_it_was_told_to_stop_is_told_from_one_that_was(
+    bench: Bench, *, is_crash: bool
+) -> None:
+    await break_before_the_stop(bench, lambda: bench.world.end(JOB, JobState.FAILED) if is_crash else None)
+
+    stopped = bench.action.record(StepName.STOP)
+    assert stopped is not None
+    assert isinstance(stopped.outcome, Done)
+    assert ("had ended by itself before it was told to stop" in stopped.outcome.detail) is is_crash
+    assert bench.world.stops == ([] if is_crash else [JOB])
+
+
 async def test_a_task_that_was_told_to_end_is_seen_to_have(bench: Bench) -> None:
     """Facts of Iris: a cancelled job is KILLED at once, its process lives on for a second or two."""
     submitted: list[int] = []
@@ -698,7 +712,29 @@ async def test_a_yes_that_runs_out_after_the_stop_launches_nothing(bench: Bench)
     await bench.work()
 
     step, refused = refusal(bench)
-    assert (step, "the approval has expired" in refused.detail) == (StepName.SUBMIT, True)
+    assert (step, EXPIRED in refused.detail, refused.is_unknown) == (StepName.SUBMIT, True, False)
+    assert bench.world.submissions == []
+
+
+async def test_a_yes_that_runs_out_while_the_childs_orchestrator_is_dark_shows_nothing_to_be_wrong(
+    bench: Bench,
+) -> None:
+    await bench.grant_cutover(lasts=timedelta(minutes=5))
+
+    def go_dark(moment: str) -> str:
+        if moment == "after the stop":
+            bench.world.dark = {CHILD}
+        return ""
+
+    bench._touch = go_dark
+    await bench.work(until=lambda: bench.clock.now() > AT + timedelta(minutes=10))
+    assert bench.action.next_step is StepName.SUBMIT
+    bench.world.dark = set()
+
+    await bench.work()
+
+    step, refused = refusal(bench)
+    assert (step, EXPIRED in refused.detail, refused.is_unknown) == (StepName.SUBMIT, True, True)
     assert bench.world.submissions == []
 
 
