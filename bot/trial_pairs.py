@@ -3,13 +3,16 @@
 A trial that is over leaves two runs with jobs of their own names; neither is the other's neighbour to an orchestrator.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bot.actions.both_runs import launches_of
 from bot.actions.ports import Launcher
 from bot.clock import Clock
 from bot.contracts import BadContract, Contracts
+from bot.model.action import StepName
 from bot.model.conduct import Trial
+from bot.model.job import Job
+from bot.model.planned import StopPlan
 from bot.model.preflight import PairedRun
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Record
@@ -68,11 +71,16 @@ class TrialPairs:
         if launcher is None:
             return self._gap(f"[{contract.orchestrator.kind}] is not configured in hero.toml")
         live: list[JobId] = []
+        shown: list[Job] = []
         for job_id in jobs:
             found = await launcher.jobs(contract, job_id)
             if isinstance(found, Unknown):
                 return found
+            shown += found.value[:1]
             live += [job.job_id for job in found.value[:1] if any(not each.state.is_terminal for each in found.value)]
+        old = await self._store.record(trial.plan.run_id)
+        if not live and not _was_stopped(record, old) and (unseen := _never_seen_to_end(record, shown)):
+            return Unknown(reason=Gap.UNRELIABLE, detail=unseen, at=self._clock.now())
         return Known(value=tuple(dict.fromkeys(live)), at=self._clock.now())
 
     async def _jobs(self, run_id: RunId, trial: Trial, record: Record | None) -> tuple[JobId, ...]:
@@ -86,6 +94,41 @@ class TrialPairs:
 
     def _gap(self, detail: str) -> Unknown:
         return Unknown(reason=Gap.UNREACHABLE, detail=detail, at=self._clock.now())
+
+
+def _was_stopped(record: Record | None, old: Record | None) -> bool:
+    """Whether a cut-over or a rollback, which are the old run's, has seen the newest launch on record end."""
+    newest = record.instance if record else None
+    if newest is None or newest.submitted_at is None:
+        return False
+    launch = f"{newest.job_id}@{newest.submitted_at.isoformat()}"
+    return any(
+        isinstance(part, StopPlan)
+        and part.instance == launch
+        and (stopped := action.record(StepName.STOP)) is not None
+        and stopped.is_done
+        for action in (old.actions if old else ())
+        for part in action.plan.parts
+    )
+
+
+def _never_seen_to_end(record: Record | None, shown: Iterable[Job]) -> str:
+    """Say of the newest launch on record that nobody saw it end, and that it is not shown as over; else empty.
+
+    The orchestrator that the contract names now may be another than the one where it was launched, and a job that is
+    not shown may be one that it has lost sight of. A namesake, as at another orchestrator, says nothing of it.
+    """
+    newest = record.instance if record else None
+    if newest is None or newest.ended_at is not None:
+        return ""
+    for job in shown:
+        is_same = job.job_id == newest.job_id and newest.submitted_at in {None, job.submitted_at}
+        if is_same and job.state.is_terminal and job.instance_id != newest.replaces:
+            return ""
+    return (
+        f"{newest.job_id} was never seen to end and is not shown now: see that it trains nowhere, and that "
+        f"[orchestrator] in runs/{newest.run_id}.toml is where it was launched"
+    )
 
 
 def _has_ended(record: Record | None) -> bool:

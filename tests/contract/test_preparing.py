@@ -146,20 +146,29 @@ async def test_the_other_run_of_a_trial_is_asked_for_whichever_is_launched_also_
         assert pair.run_id == other.run_id
         return pair
 
-    nothing = await found(old, other)
+    unseen = await found(old, other)
     assert {job for run, job in jobs.asked if run == other.run_id} >= {launched.job_id, other.orchestrator.job_id}
     jobs.shown = Known(value=(job(state=JobState.KILLED), job(job_id=f"{JOB}/train")), at=AT)
     alive = await found(old, other)
+    jobs.shown = Known(value=(job(job_id=launched.job_id, state=JobState.KILLED),), at=AT)
+    shown_to_have_ended = await found(old, other)
+    later = AT + timedelta(minutes=1)
+    jobs.shown = Known(value=(job(job_id=launched.job_id, state=JobState.KILLED, submitted_at=later),), at=AT)
+    namesake = await found(old, other)
     jobs.shown = unknown()
     dark, lost = await found(old, other), await found(old)
     ended = launched.model_copy(update={"ended_at": AT})
     async with store.transaction() as tx:
         await tx.apply(Decision(instances=(ended,)), other.run_id, AT)
-    seen_to_end = await found(old)
+    jobs.shown = Known(value=(), at=AT)
+    seen_to_end, not_shown_any_more = await found(old), await found(old, other)
 
-    assert (nothing.live.value, seen_to_end.live.value) == ((), ())  # type: ignore[union-attr]
+    assert [each.live.value for each in (shown_to_have_ended, seen_to_end, not_shown_any_more)] == [(), (), ()]  # type: ignore[union-attr]
     assert alive.live.value == (JOB,)  # type: ignore[union-attr]
     assert [isinstance(each.live, Unknown) for each in (dark, lost)] == [True, True]
+    for each in (unseen, namesake):  # it may train where the contract pointed at its launch
+        assert isinstance(each.live, Unknown)
+        assert f"{launched.job_id} was never seen to end and is not shown now" in each.live.detail
 
 
 async def test_a_child_that_was_never_launched_needs_no_contract_to_be_known_not_to_live(store: Store) -> None:
