@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 import structlog
 
-from bot.actions.both_runs import BothRuns, changed_since_launch
+from bot.actions.both_runs import BothRuns, changed_since_launch, was_never_launched
 from bot.actions.ports import Launcher, Rehearses
 from bot.actions.rollback import RollbackPlanner
 from bot.actions.trial_plans import live_jobs, plan_cutover
@@ -309,12 +309,14 @@ class Conductor:
 
     async def _never_stopped(self, on: On) -> str:
         """Name the old run's job when it is known to live on, and the child to have none; empty otherwise."""
-        if on.child is None:
+        job = (await self._both.old(on.contract)).seen.job
+        if job is None or job.state.is_terminal:
             return ""
-        old, child = await self._both.old(on.contract), await self._both.child(on.child, on.record)
-        job, beside = old.seen.job, live_jobs(child.seen)
-        lives = job is not None and not job.state.is_terminal
-        return job.job_id if job is not None and lives and isinstance(beside, Known) and not beside.value else ""
+        if on.child is None:
+            # Without its contract nothing of the child can be asked; one that was never submitted has no job.
+            return job.job_id if was_never_launched(on.trial.plan.child_run_id, on.record, on.beside) else ""
+        beside = live_jobs((await self._both.child(on.child, on.record)).seen)
+        return job.job_id if isinstance(beside, Known) and not beside.value else ""
 
     def _unread(self, why: str) -> Unknown:
         return Unknown(reason=Gap.NOT_CONFIGURED, detail=why, at=self._clock.now())

@@ -236,7 +236,7 @@ class Intake:
             case Unsaid():
                 decision = decide_unsaid(record, payload, context, at)
         decision = _with_sign(record, decision, payload, context, at)
-        await self._commit(tx, self._on.recorded(record, decision, context, at), run_id, at)
+        await self._commit(tx, self._on.recorded(record, decision, context, at), record, at)
         is_over = any(action.state is not ActionState.GRANTED for action in decision.actions)
         return run_id if is_over else None
 
@@ -249,13 +249,17 @@ class Intake:
         asked = await tx.record(request.run_id) if request is not None else None
         await tx.apply(decide_elsewhere(payload, asked, request, at), None, at)
 
-    async def _commit(self, tx: Transaction, decision: Decision, run_id: RunId, at: datetime) -> None:
-        """Store a decision; a request that it decides is redeemed first, by whoever comes first (field report R43)."""
+    async def _commit(self, tx: Transaction, decision: Decision, record: Record, at: datetime) -> None:
+        """Store a decision; a request that it decides is redeemed first, by whoever comes first (field report R43).
+
+        A no that takes back what was open no more, as a yes before anything was changed by it, has nothing to redeem.
+        """
+        over = {each.number for each in record.requests if each.state is not RequestState.OPEN}
         for request in decision.requests:
-            decided = request.state in {RequestState.GRANTED, RequestState.DENIED}
+            decided = request.state in {RequestState.GRANTED, RequestState.DENIED} and request.number not in over
             if decided and not await tx.redeem(request.number, request):
                 raise Conflict(request.name)
-        await tx.apply(decision, run_id, at)
+        await tx.apply(decision, record.run_id, at)
 
     def _is_anybody(self, actor: Actor) -> bool:
         """Whether somebody who is not on record speaks where the whole world may: on a public repository.

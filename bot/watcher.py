@@ -120,7 +120,7 @@ class Watcher:
     async def _look(self, contract: Contract) -> RunChecked | None:
         """Read and judge; None for a run whose watch is paused."""
         record = await self._store.record(contract.run_id)
-        if record is not None and record.run.is_paused:
+        if record is not None and record.run.is_paused and not record.is_on_trial:
             return None
         instance = record.instance if record else None
         seen = await self._reader.read(

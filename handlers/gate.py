@@ -157,8 +157,19 @@ def _which(record: Record, attempt: Attempt, timezone: str) -> Request | Turned:
 
 
 def _may_still_deny(record: Record, attempt: Attempt, request: Request) -> bool:
-    """A no beats a yes for as long as nothing in the world was changed by it."""
-    return not attempt.is_approval and untouched_action(record, request) is not None
+    """A no beats a yes for as long as nothing in the world was changed by it.
+
+    A no to a rollback that was begun on the yes in advance, and was void, is a no to the next one too.
+    """
+    if attempt.is_approval:
+        return False
+    return untouched_action(record, request) is not None or _ends_standing(record, request)
+
+
+def _ends_standing(record: Record, request: Request) -> bool:
+    trial = record.run.trial
+    is_void_rollback = request.state is RequestState.VOID and request.plan.kind == "rollback"
+    return is_void_rollback and trial is not None and not trial.is_over and request.number > trial.request
 
 
 def untouched_action(record: Record, request: Request) -> Action | None:

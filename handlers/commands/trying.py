@@ -25,7 +25,7 @@ _USAGE = (
     "trial reviewed [RUN] — you have looked at plan and rehearsal, independently of who planned and who submits",
     "trial cutover [RUN] — put the cut-over to the DRI once more, after a no",
     "trial go [RUN] — put go or no-go to the DRI once more",
-    "trial abandon [RUN] — end it before the old run is stopped",
+    "trial abandon [RUN] — end it before the old run is stopped, or when a no-go is not to be rolled back",
     "rollback [RUN] — end it after that: the old run is launched again",
 )
 CHANGING = frozenset({"plan", "rehearse", "reviewed", "cutover", "go", "abandon"})
@@ -143,11 +143,16 @@ def _abandoned(question: Question, record: Record, trial: Trial, person: Person)
     context = question.contexts[record.run_id]
     if person.name not in context.contract.approvers | {trial.plan.submitter}:
         return _Refused(why=f"only {context.contract.dri} or {trial.plan.submitter} ends the trial")
-    if not trial.stage.is_before_the_stop or (record.active_action is not None):
+    if record.active_action is not None:
+        return _Refused(why=f"a {deed_of(record.active_action.plan, record, record.active_action)} is under way")
+    if not trial.stage.is_before_the_stop and trial.stage not in {Stage.NO_GO, Stage.ROLLED_BACK}:
         return _Refused(why=f"it is too late for that; `/hero rollback {record.run_id}` launches the old run again")
+    if not trial.stage.is_before_the_stop and person.name not in context.contract.approvers:
+        return _Refused(why=f"only {context.contract.dri} ends it now")
     why = f"abandoned by {person.name}"
     after = trial.reached(Stage.CLOSED, question.at, why=why, ending=Ending.ABANDONED)
-    open_ = tuple(r for r in record.requests if r.state is RequestState.OPEN and r.plan.kind in {"cutover", "go"})
+    kinds = {"cutover", "go", "rollback"}
+    open_ = tuple(r for r in record.requests if r.state is RequestState.OPEN and r.plan.kind in kinds)
     gone = tuple(
         each.model_copy(update={"state": RequestState.WITHDRAWN, "decided_at": question.at, "note": why})
         for each in open_
@@ -156,8 +161,10 @@ def _abandoned(question: Question, record: Record, trial: Trial, person: Person)
     return _After(
         trial=after,
         what="trial_abandoned",
-        answer=f"The trial of {trial.plan.child_run_id} is closed; the old run was not touched.",
-        next="its handoff checkpoint is protected no longer",
+        answer=f"The trial of {trial.plan.child_run_id} is closed; "
+        + ("the old run was not touched." if trial.stage.is_before_the_stop else "nothing more is done by it."),
+        next="its handoff checkpoint is protected no longer"
+        + ("" if trial.stage.is_before_the_stop else f"; see what trains: `/hero stop {trial.plan.child_run_id}`"),
         beside=Decision(requests=gone, tell=told),
     )
 

@@ -3,6 +3,7 @@
 from typing import assert_never
 
 from bot.model.conduct import Stage, Trial
+from bot.model.plan import RequestState
 from bot.model.planned import NoPlan
 from bot.model.record import Decision
 from bot.model.trial import Outcome
@@ -145,18 +146,19 @@ def _too_late(scene: Scene, end: str) -> Decision:
 
 
 def _cannot(scene: Scene, plan: NoPlan) -> Decision:
-    """Tell why there is nothing to ask; an open question that no longer holds is taken back, unless nobody can tell."""
-    requests, closed = ((), ()) if plan.is_unknown else scene.withdraw("cutover", plan.reason)
-    said = scene.say(
+    """Tell why there is nothing to ask. An open question stays: a yes to it is held against every guard once more."""
+    asked = scene.asked("cutover")
+    is_open = asked is not None and asked.state is RequestState.OPEN
+    stays = f"; {asked.name} stays open, and holds only once all guards pass" if is_open and asked is not None else ""
+    return scene.say(
         "no-cutover",
         f"the cut-over cannot be put to {scene.context.contract.dri}: {plan.reason}",
         (*plan.evidence, *not_passing(scene.look.guards)),
-        f"{plan.fix}; Hero looks again at every check, and nothing was changed",
+        f"{plan.fix}; Hero looks again at every check, and nothing was changed{stays}",
         about=("unknown",) if plan.is_unknown else (plan.reason,),
         severity=Severity.WARNING,
         asks_dri=not plan.is_unknown,
     )
-    return said.model_copy(update={"requests": requests, "tell": (*closed, *said.tell)})
 
 
 def agreed(trial: Trial) -> tuple[str, ...]:

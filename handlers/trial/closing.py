@@ -18,6 +18,17 @@ _FOLLOWS = {
 def accept(scene: Scene) -> Decision:
     """Publish the comparison and what it does not cover; the ordinary recovery policy holds for the child again."""
     trial = scene.trial
+    if scene.look.old_lives:
+        return scene.say(
+            "both-live",
+            f"{scene.look.old_lives} lives beside the accepted child: two trainers of one lineage",
+            (),
+            f"end one of them now: `/hero stop {scene.record.run_id}` puts the old run's to its DRI; the trial is "
+            "closed once one alone lives",
+            about=(scene.look.old_lives,),
+            severity=Severity.CRITICAL,
+            asks_dri=True,
+        )
     found = read_comparison(trial.compared)
     lines = comparison_lines(found, limit=_SHOWN) if found is not None else ()
     gaps = tuple(f"not covered: {gap}" for gap in trial.plan.coverage_gaps)

@@ -170,7 +170,7 @@ def _agreement(move: _Move, plan: TrialPlan) -> News:
     """The DRI has said yes to the plan, and it still held: from here on there is a trial."""
     before = move.record.run.trial
     if not move.is_done or (before is not None and not before.is_over):
-        return _not_done(move)
+        return _not_done(move, f"the trial of {before.plan.child_run_id} is under way" if before else "")
     grant = move.action.grant
     request = next((r for r in move.record.requests if r.number == grant.request), None)
     via = request.decided_via if request else ""
@@ -227,6 +227,8 @@ _STEP_WORDS = {
 
 def _step_told(move: _Move, run: Run, trial: Trial, detail: str) -> Telling:
     headline, next_ = _STEP_WORDS[trial.stage]
+    if trial.stage is Stage.OLD_STOPPED and not move.action.tries.get(StepName.STOP):
+        headline = "the old run had ended by itself, before it was told to stop"
     return move.tell(
         run,
         trial.stage.value,
@@ -276,8 +278,10 @@ def after_no_go(trial: Trial, context: Context) -> str:
 
 def _go(move: _Move) -> News:
     trial = move.record.run.trial
-    if not move.is_done or trial is None or trial.stage is not Stage.RUNNING or trial.rollback_wanted_by is not None:
+    if not move.is_done or trial is None:
         return _not_done(move)
+    if trial.stage is not Stage.RUNNING or trial.rollback_wanted_by is not None:
+        return _not_done(move, f"it is a no-go: {trial.why or f'{trial.rollback_wanted_by} asked for the rollback'}")
     run = move.run(trial=trial.reached(Stage.GO, move.at))
     told = move.tell(
         run,
@@ -342,7 +346,7 @@ def _rollback_failed(move: _Move) -> News:
     return run, (told,)
 
 
-def _not_done(move: _Move) -> News:
+def _not_done(move: _Move, why: str = "") -> News:
     """Tell that what was approved did not hold; nothing in the world was touched."""
     run = move.run()
     asked = next((r for r in move.record.requests if r.number == move.action.grant.request), None)
@@ -351,7 +355,7 @@ def _not_done(move: _Move) -> News:
     told = move.tell(
         run,
         "failed",
-        f"R{move.action.grant.request} was approved, but the {deed} does not hold: {move.action.noted}",
+        f"R{move.action.grant.request} was approved, but the {deed} does not hold: {why or move.action.noted}",
         (),
         f"nothing was changed{again}",
         severity=Severity.WARNING,

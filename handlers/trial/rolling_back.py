@@ -1,6 +1,6 @@
 """No-go: the old run is launched again, at once where the DRI said so with the plan, else on their yes. Pure."""
 
-from bot.model.action import Action
+from bot.model.action import Action, StepName
 from bot.model.conduct import Ending, Stage
 from bot.model.plan import Request, RequestState
 from bot.model.planned import NoPlan
@@ -23,7 +23,7 @@ def roll_back(scene: Scene) -> Decision:
     if plan is None:
         return scene.keep(scene.trial)
     if scene.look.never_stopped:
-        return _lives_again(scene) if scene.trial.reached_at(Stage.OLD_STOPPED) else _never_stopped(scene)
+        return _lives_again(scene) if _was_stopped(scene) else _never_stopped(scene)
     if isinstance(plan, NoPlan):
         return scene.say(
             "no-rollback",
@@ -42,6 +42,17 @@ def roll_back(scene: Scene) -> Decision:
     extra = (f"why it is asked: {why}",) if scene.trial.standing else ()
     # What was granted and came to nothing leaves the run without a job: each time it is put once more.
     return scene.put(plan, scene.trial.why or "it is a no-go", extra, anew=has_failed)
+
+
+def _was_stopped(scene: Scene) -> bool:
+    """Whether the job that lives may be another launch than the one the trial began with."""
+    rolled = (
+        each
+        for each in scene.record.actions
+        if isinstance(each.plan, RollbackPlan) and each.grant.request > scene.trial.request
+    )
+    has_launched = any(each.record(StepName.SUBMIT) is not None for each in rolled)
+    return has_launched or scene.trial.reached_at(Stage.OLD_STOPPED) is not None
 
 
 def _waits(scene: Scene, active: Action) -> Decision:

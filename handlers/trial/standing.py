@@ -1,6 +1,7 @@
 """Whether a failed trial is rolled back on the yes that the DRI gave with the plan, or is put to them. Pure."""
 
 from bot.model.action import StepName
+from bot.model.as_launched import is_as_launched
 from bot.model.conduct import Stage, Trial
 from bot.model.contract import Contract
 from bot.model.plan import RequestState
@@ -35,7 +36,29 @@ def why_asked(record: Record, trial: Trial, contract: Contract, plan: RollbackPl
     Never for a job that this trial did not launch, a job that nobody saw end, another launch than the one that was
     stopped, an open point of the launch checklist, or once more after it was put to them or came to nothing.
     """
-    return why_not_standing(trial, contract) or _why_not_this(record, trial, plan) or _why_not_again(record, trial)
+    return (
+        why_not_standing(trial, contract)
+        or _why_not_the_old(record, trial, contract)
+        or _why_not_this(record, trial, plan)
+        or _why_not_again(record, trial)
+    )
+
+
+def _why_not_the_old(record: Record, trial: Trial, contract: Contract) -> str:
+    """Say why the old run's launch is not the one that Hero stopped, as it was."""
+    before = record.instance
+    if before is None or before.config_digest is None:
+        return "what the old run was launched with is not on record"
+    if not is_as_launched(contract, before):
+        return f"runs/{contract.run_id}.toml is not as it was at its launch"
+    cut = [
+        each
+        for each in record.actions
+        if isinstance(each.plan, CutOverPlan) and each.grant.request > trial.request and each.record(StepName.STOP)
+    ]
+    if cut and not cut[-1].tries.get(StepName.STOP):
+        return "the old run had ended by itself before it was told to stop, and why is not known"
+    return ""
 
 
 def _why_not_this(record: Record, trial: Trial, plan: RollbackPlan) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from bot.model.as_launched import is_as_launched
 from bot.model.contract import Contract
 from bot.model.places import normalised
 from bot.model.planned import NoPlan, RelaunchPlan
@@ -22,7 +23,6 @@ from checks.trial.guards.launches import (
 )
 
 _ADDED = "added by Hero: "
-_EMPTY = frozenset({"null", "[]", "{}", '""', "false"})
 
 
 def _command(rehearsal: Rehearsal) -> Word:
@@ -34,24 +34,12 @@ def _command(rehearsal: Rehearsal) -> Word:
         )
     if instance.config_digest is None:
         return _by_words(rehearsal, instance)
-    if _is_as_launched(contract, instance):
+    if is_as_launched(contract, instance):
         return passes(f"runs/{contract.run_id}.toml is as it was at the launch of {instance.job_id}")
     return fails(
         f"runs/{contract.run_id}.toml is not as it was at the launch of {instance.job_id}: {_changes(rehearsal)}",
         "take that back: a rollback launches the old run with its original command",
     )
-
-
-def _is_as_launched(contract: Contract, instance: Instance) -> bool:
-    """Whether the contract shapes the very launch that is on record, by digest: values that are not shown count too.
-
-    A field that Hero learned of since then is no difference while it is empty.
-    """
-    if instance.config_digest == contract.config_digest:
-        return True
-    shape = contract.shape()
-    new = shape.keys() - instance.shape.keys()
-    return contract.digest_without(new) == instance.config_digest and all(shape[name] in _EMPTY for name in new)
 
 
 def _by_words(rehearsal: Rehearsal, instance: Instance) -> Word:

@@ -112,6 +112,14 @@ class Story:
         self.at: datetime = AT
         self.record: Record = record(
             run=Run(run_id=RUN, state=RunState.RUNNING, last_checked_at=AT),
+            instances=(
+                snapshots.instance().model_copy(
+                    update={
+                        "config_digest": self.context.contract.config_digest,
+                        "shape": self.context.contract.shape(),
+                    }
+                ),
+            ),
             posted=POSTED,
             next_request=1,
             next_action=1,

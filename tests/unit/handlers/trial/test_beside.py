@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from bot.model.action import Refused, StepName
 from bot.model.conduct import Ending, Stage
 from bot.model.delivery import ChannelName, Posted
 from bot.model.errand import Errand, ErrandKind, Planned
@@ -13,7 +14,7 @@ from handlers.errands import decide_found
 from handlers.reply import decide_said
 from tests.fakes.snapshots import AT, RUN
 from tests.unit.handlers.scene import ADA as DRI
-from tests.unit.handlers.scene import MEMBER, POSTED, record, said
+from tests.unit.handlers.scene import MEMBER, POSTED, record, said, slack
 from tests.unit.handlers.test_checked import FAILED, check, fails, watched
 from tests.unit.handlers.trial.story import Story, agreed, compared, rollback
 from tests.unit.handlers.trial.test_commands import ADA, ask
@@ -79,6 +80,40 @@ def test_a_no_right_after_the_yes_is_a_no(kind: str) -> None:
     later = story.look(child=story.child(), comparison=compared(outcome), rollback=rollback(story.plan))
     assert later.actions == ()
     assert story.stage() is Stage.NO_GO
+
+
+def test_a_no_to_a_rollback_that_was_void_ends_the_yes_in_advance() -> None:
+    story = Story()
+    story.cut_over()
+    story.look(child=story.child(), comparison=compared(Outcome.FAIL))
+    story.look(rollback=rollback(story.plan))
+    story.carry_out(StepName.VERIFY, Refused(detail="a newer checkpoint appeared", asks_anew=True))
+    void = story.record.requests[-1]
+    ended = void.model_copy(update={"state": RequestState.VOID})
+    posted = Posted(
+        channel=ChannelName.SLACK, run_id=RUN, slot=f"request:{void.number}", message_id="C0HERO:200.000200"
+    )
+    known = story.record.model_copy(
+        update={"requests": (*story.record.requests[:-1], ended), "posted": (*POSTED, posted)}
+    )
+    deny = said(f"deny {void.name}", at=story.at + timedelta(seconds=1))
+
+    story.apply(decide_said(known, deny, MEMBER, story.context, story.at + timedelta(seconds=2)))
+    later = story.look(rollback=rollback(story.plan, source_sha="e" * 40))
+
+    assert later.actions == ()
+    assert story.open() is not None or story.record.requests[-1].state is RequestState.DENIED
+
+
+def test_a_no_go_can_be_left_as_it_is_by_the_dri() -> None:
+    story = Story()
+    story.cut_over()
+    story.look(child=story.child(), comparison=compared(Outcome.FAIL))
+    assert ask(story, "trial abandon", slack("U0BOB")).decision.run is None
+
+    story.apply(ask(story, "trial abandon").decision)
+
+    assert story.trial.ending is Ending.ABANDONED
 
 
 def test_a_child_that_failed_its_trial_is_launched_again_only_when_somebody_wants_it() -> None:

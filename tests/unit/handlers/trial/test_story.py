@@ -138,17 +138,18 @@ def test_the_cut_over_is_asked_for_once_and_anew_when_it_would_be_another() -> N
     assert [r.state for r in story.record.requests[1:]] == [RequestState.VOID, RequestState.OPEN]
 
 
-def test_a_guard_that_fails_takes_the_open_question_back_and_one_that_cannot_tell_does_not() -> None:
+def test_an_open_question_stays_while_a_guard_flips_and_people_hear_of_it_once() -> None:
+    """The yes is held against every guard once more: nothing is carried out that does not hold then."""
     story = Story()
-    story.prepare()
-    dark = NoPlan(reason="iris does not answer", fix="mend it", is_unknown=True)
-    story.look(guards=(guard(Outcome.CANNOT_TELL),), cutover=dark)
-    assert story.open() is not None
+    plan = story.prepare()
+    fails = NoPlan(reason="the checkout is dirty", fix="clean it", is_unknown=False)
+    told = 0
+    for turn in range(20):
+        seen = fails if turn % 2 == 0 else plan
+        told += len(story.look(guards=(guard(Outcome.FAIL if turn % 2 == 0 else Outcome.PASS),), cutover=seen).tell)
 
-    story.look(guards=(guard(Outcome.FAIL),), cutover=dark.model_copy(update={"is_unknown": False}))
-
-    assert story.open() is None
-    assert story.record.requests[1].state is RequestState.WITHDRAWN
+    assert [r.state for r in story.record.requests[1:]] == [RequestState.OPEN]
+    assert told == 1
 
 
 def test_the_cut_over_waits_for_its_time_and_is_not_asked_for_when_none_is_left_to_roll_back() -> None:
@@ -447,6 +448,60 @@ def test_the_yes_in_advance_covers_the_old_launch_as_it_was_and_the_job_of_this_
     asked = story.open()
     assert asked is not None
     assert why in " ".join(line for t in decision.tell for line in t.update.evidence)
+
+
+@pytest.mark.parametrize(
+    "edited", [{"environment": {"LR": "10"}}, {"output_root": "/elsewhere"}, {"source_sha": "f" * 40}]
+)
+def test_an_old_run_whose_contract_was_edited_is_not_launched_on_the_yes_in_advance(edited: dict[str, Any]) -> None:
+    """Also where the difference does not show: the value of a variable, a word that is a secret."""
+    story = Story()
+    story.cut_over()
+    story.look(child=story.child(), comparison=compared(Outcome.FAIL))
+    now = story.context.contract.model_copy(update=edited)
+    story.context = story.context.model_copy(update={"contract": now})
+
+    assert story.look(rollback=rollback(story.plan)).actions == ()
+    assert story.open() is not None
+
+
+def test_an_old_run_that_had_ended_by_itself_is_not_launched_on_the_yes_in_advance() -> None:
+    story = Story()
+    story.grant(story.prepare())
+    story.carry_out(is_tried=False)
+    assert any("had ended by itself" in told for told in story.told)
+    story.look(child=story.child(), comparison=compared(Outcome.FAIL))
+
+    assert story.look(rollback=rollback(story.plan)).actions == ()
+
+
+def test_a_failed_rollback_of_a_run_that_was_not_seen_to_stop_is_no_run_that_was_never_stopped() -> None:
+    story = Story()
+    story.grant(story.prepare())
+    story.carry_out(StepName.STOP, Refused(detail="the answer was lost"))
+    way_back = rollback(story.plan).model_copy(update={"stop": None})
+    story.look(rollback=way_back)
+    story.grant(way_back)
+    story.carry_out(StepName.RESTORE, Refused(detail="it loaded step-100"))
+
+    story.look(rollback=NoPlan(reason="alive", fix="nothing", is_unknown=False), never_stopped="/me/hero-coord")
+
+    assert story.stage() is Stage.ROLLED_BACK
+
+
+def test_nothing_is_closed_as_accepted_while_the_old_run_lives_again() -> None:
+    story = Story()
+    story.cut_over()
+    story.look(child=story.child(), comparison=compared(Outcome.PASS))
+    asked = story.open()
+    assert asked is not None
+    story.grant(asked.plan)
+    story.carry_out()
+
+    story.look(old_lives="/me/hero-coord@now")
+    assert story.stage() is Stage.GO
+    story.look()
+    assert story.trial.ending is Ending.ACCEPTED
 
 
 def test_a_go_that_is_carried_out_after_the_no_go_accepts_nothing() -> None:
