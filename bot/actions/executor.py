@@ -9,6 +9,7 @@ handed in.
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from typing import Literal
 
 import structlog
 from structlog.contextvars import bound_contextvars
@@ -42,6 +43,9 @@ log = structlog.get_logger()
 
 type Decide = Callable[[Record, Action, datetime], Decision]
 """What follows from an action as it stands now: the changed run, instances, and what people are told."""
+
+type _Claim = tuple[Literal["jobs", "launch"], RunId]
+"""What one action under way has to itself: a run's jobs, or the right to launch it or the other run of its trial."""
 
 type Alarm = Callable[[StoreError], None]
 """Called when the database refuses: tells people on a path that needs none."""
@@ -99,7 +103,7 @@ class Executor:
         self._lease = lease
         self._first_look: dict[tuple[int, StepName], float] = {}
         self._unseen: dict[tuple[int, StepName], int] = {}
-        self._busy: dict[RunId, asyncio.Task[None]] = {}
+        self._busy: dict[_Claim, asyncio.Task[None]] = {}
         self._halt = asyncio.Event()
 
     async def halt(self, limit: timedelta) -> None:
@@ -113,20 +117,35 @@ class Executor:
         async with asyncio.TaskGroup() as group:
             while True:
                 self._store.actions_granted.clear()
-                for action in sorted(await self._unfinished(), key=_begun_first):
-                    if not (action.runs & self._busy.keys()) and not self._halt.is_set():
+                before = set(self._busy)  # an action that ends while this is read would be begun again as it was
+                for action, claims in await self._unfinished():
+                    if not (claims & (before | self._busy.keys())) and not self._halt.is_set():
                         task = group.create_task(self._carry_out(action), name=f"action-{action.number}")
-                        self._busy |= dict.fromkeys(action.runs, task)
+                        self._busy |= dict.fromkeys(claims, task)
                 await self._wait_for_news()
 
-    async def _unfinished(self) -> tuple[Action, ...]:
+    async def _unfinished(self) -> list[tuple[Action, frozenset[_Claim]]]:
         try:
-            return await self._store.unfinished_actions()
+            actions = sorted(await self._store.unfinished_actions(), key=_begun_first)
+            return [(action, await self._claims(action)) for action in actions]
         except LeaseLostError:
             raise
         except StoreError as error:
             self._alarm(error)
-            return ()
+            return []
+
+    async def _claims(self, action: Action) -> frozenset[_Claim]:
+        """Return what no other action may have at the same time.
+
+        Those are the runs that it touches, and for a launch also the other run of every trial: each of two launches
+        would find that the other has no job yet. A stop of the other run waits for nothing.
+        """
+        claims: set[_Claim] = {("jobs", run_id) for run_id in action.runs}
+        if action.launches:
+            record = await self._store.record(action.run_id)
+            paired = {record.trial_of, record.run.trial and record.run.trial.plan.child_run_id} if record else set()
+            claims |= {("launch", run_id) for run_id in (*action.runs, *paired) if run_id}
+        return frozenset(claims)
 
     async def _wait_for_news(self) -> None:
         try:
@@ -150,8 +169,9 @@ class Executor:
                         await self._pause()
                         action = await self._as_stored(action)
             finally:
-                for run_id in action.runs:
-                    self._busy.pop(run_id, None)
+                mine = asyncio.current_task()
+                self._busy = {claim: task for claim, task in self._busy.items() if task is not mine}
+                self._store.actions_granted.set()  # something may have waited for this one
 
     async def _as_stored(self, action: Action) -> Action:
         """Return the action as the database has it; what was noted before a write failed must not be forgotten."""

@@ -190,6 +190,11 @@ class Action(Value):
                 raise AssertionError(msg)
 
     @property
+    def launches(self) -> bool:
+        """Whether a job is submitted on the way."""
+        return StepName.SUBMIT in STEPS[self.plan.kind]
+
+    @property
     def runs(self) -> frozenset[RunId]:
         """Every run whose jobs it stops or launches, and its own: of two that share one, only one is under way."""
         others = {self.plan.child_run_id} if isinstance(self.plan, RollbackPlan) else set()

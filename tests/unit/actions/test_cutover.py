@@ -14,12 +14,13 @@ from bot.model.action import STEPS, ActionState, Done, Refused, StepName
 from bot.model.conduct import Stage
 from bot.model.contract import Contract
 from bot.model.job import JobState, TaskState
-from bot.model.planned import NoPlan
+from bot.model.planned import NoPlan, RelaunchPlan, StopPlan
 from bot.model.reading import Gap, Known, Unknown
 from bot.model.record import Decision
 from bot.model.rehearsal import Limits
 from bot.model.run import Run
 from bot.model.trialplan import CutOverPlan
+from bot.model.value import RunId
 from bot.redaction import Redactor
 from tests.fakes.snapshots import AT, JOB, RUN, checkpoint, job, pod
 from tests.unit.actions.trial_world import (
@@ -879,19 +880,54 @@ async def test_no_action_of_the_child_is_carried_out_beside_one_that_touches_it(
     plan = await bench.cutover_plan()
     bench.grant(plan)
     bench.grant(plan.launch)
-    most = 0
-
-    def count(_moment: str) -> str:
-        nonlocal most
-        most = max(most, len(set(bench.executor._busy.values())))
-        return ""
-
-    bench._touch = count
+    most = count_at_once(bench)
 
     await bench.work(until=lambda: bench.state() is not ActionState.GRANTED)
 
-    assert most == 1
+    assert max(most) == 1
     assert bench.world.submissions == [CHILD]
+
+
+@pytest.mark.parametrize("first", [RUN, CHILD])
+async def test_the_two_runs_of_a_closed_trial_are_not_launched_at_the_same_time(bench: Bench, first: RunId) -> None:
+    """Each launch would find that the other has no job yet, and both would train."""
+    await bench.after_cutover()
+    forth = bench.action.relaunch
+    back = await bench.rollback_plan()
+    assert isinstance(back.launch, RelaunchPlan)
+    bench.at_stage(Stage.CLOSED)
+    for plan in sorted((back.launch, forth), key=lambda each: each.run_id != first):
+        bench.grant(plan)
+    most = count_at_once(bench)
+
+    await bench.work()
+
+    assert max(most) == 1
+    assert bench.executor._busy == {}
+
+
+async def test_a_stop_of_the_other_run_does_not_wait_for_a_launch(bench: Bench) -> None:
+    await bench.after_cutover()
+    back = await bench.rollback_plan()
+    assert isinstance(back.launch, RelaunchPlan)
+    launch = bench.grant(back.launch)
+    stop = launch.model_copy(
+        update={"run_id": CHILD, "plan": StopPlan(run_id=CHILD, stop=CHILD_JOB, instance=str(CHILD_JOB))}
+    )
+
+    assert not await bench.executor._claims(launch) & await bench.executor._claims(stop)
+
+
+def count_at_once(bench: Bench) -> list[int]:
+    """Return a list that grows by how many actions are under way, whenever anything is asked of the world."""
+    counts: list[int] = []
+
+    def count(_moment: str) -> str:
+        counts.append(len(set(bench.executor._busy.values())))
+        return ""
+
+    bench._touch = count
+    return counts
 
 
 async def test_what_a_crash_left_unfinished_comes_before_what_was_not_begun(bench: Bench) -> None:
