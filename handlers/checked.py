@@ -18,7 +18,7 @@ from bot.model.reading import Known
 from bot.model.record import Decision, Record, Telling
 from bot.model.run import Run, RunState
 from bot.model.snapshot import Snapshot
-from bot.model.trialplan import CutOverPlan
+from bot.model.trialplan import CutOverPlan, RollbackPlan
 from bot.model.update import UpdateKind
 from bot.model.value import CheckId
 from bot.model.verdict import Judgement, Severity
@@ -94,7 +94,7 @@ def _is_own_stop(record: Record, seen: Snapshot, judgement: Judgement) -> bool:
     """Whether the end that a check found is what Hero itself was told to do: that is told as the action goes on."""
     if judgement.check != JOB_ENDED or seen.job is None:
         return False
-    return any(_ends(action, seen.job.instance_id) for action in record.actions)
+    return any(_ends(action, seen.job.instance_id) for action in (*record.actions, *record.rollbacks))
 
 
 def _ends(action: Action, instance: str) -> bool:
@@ -106,8 +106,8 @@ def _ends(action: Action, instance: str) -> bool:
             return action.state is ActionState.GRANTED and plan.stop is not None and plan.instance == instance
         case StopPlan() as plan:
             return action.state in {ActionState.GRANTED, ActionState.DONE} and plan.instance == instance
-        case CutOverPlan(stop=stop):
-            # Also when the child then could not be launched: the old job was ended on purpose all the same.
+        case CutOverPlan(stop=stop) | RollbackPlan(stop=StopPlan() as stop):
+            # Also when the launch after it failed: the job was ended on purpose all the same.
             return action.state is not ActionState.VOID and stop.instance == instance
         case _:
             return False

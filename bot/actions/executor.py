@@ -143,7 +143,8 @@ class Executor:
         claims: set[_Claim] = {("jobs", run_id) for run_id in action.runs}
         if action.launches:
             record = await self._store.record(action.run_id)
-            paired = {record.trial_of, record.run.trial and record.run.trial.plan.child_run_id} if record else set()
+            trial = record.run.trial if record else None
+            paired = (record.trial_of if record else None, trial.plan.child_run_id if trial else None)
             claims |= {("launch", run_id) for run_id in (*action.runs, *paired) if run_id}
         return frozenset(claims)
 

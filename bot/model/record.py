@@ -35,6 +35,8 @@ class Record(Value):
     """How far that trial is."""
     trial_ending: Ending | None = None
     """How it ended."""
+    rollbacks: tuple[Action, ...] = ()
+    """The rollbacks of that trial, which are on the old run's record and stop this one's job; oldest first."""
     next_incident: int = 1
     """Numbers that are free in this transaction; counted over all runs, since people say ``R7`` without a run."""
     next_request: int = 1

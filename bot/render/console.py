@@ -11,12 +11,12 @@ _TERSE = {UpdateKind.ACTION_PROGRESS, UpdateKind.REQUEST_ANSWERED}
 
 
 def console_lines(update: Update, timezone: str) -> tuple[str, ...]:
-    """Return the lines of an update; evidence beyond a dozen lines is cut, and said to be."""
+    """Return the lines of an update; what nobody asked for is cut after a dozen lines of evidence, and said to be."""
     lines = [f"{SEVERITY_SIGNS[update.severity]} {clean(first_line(update), _LINE)}"]
     if update.standing is not None and update.kind not in _TERSE:
         facts = standing_facts(update.standing, timezone)
         lines.append("    " + clean(", ".join(f"{name} {value}" for name, value in facts if name != "step"), _LINE))
-    shown = update.evidence[:_MOST_EVIDENCE]
+    shown = update.evidence if update.kind is UpdateKind.ANSWER else update.evidence[:_MOST_EVIDENCE]
     lines.extend(f"    · {clean(line, _LINE)}" for each in shown for line in each.splitlines() or ("",))
     if len(update.evidence) > len(shown):
         lines.append(f"    · … [cut {len(update.evidence) - len(shown)} lines]")

@@ -237,12 +237,14 @@ def strip_of(judged: Judged) -> Strip | None:
     known = [each for each in (judged.delta, judged.low, judged.high) if each is not None]
     if not known:
         return None
-    low, high = min(0.0, *limits, *known), max(0.0, *limits, *known)
+    # In units of the greatest figure: nothing that a trainer may log overflows.
+    unit = max(map(abs, (*limits, *known))) or 1.0
+    low, high = min(0.0, *limits, *known) / unit, max(0.0, *limits, *known) / unit
     room = (high - low) * 0.08 or 1.0
     low, high = low - room, high + room
 
     def place(value: float) -> float:
-        return round(100 * (value / (high - low) - low / (high - low)), 2)
+        return round(100 * (value / unit - low) / (high - low), 2)
 
     allowed = {
         Direction.UP: (0.0, place(limits[0])),

@@ -100,6 +100,7 @@ async def _record(connection: AsyncConnection, run: Run) -> Record:
         trial_of=trial.run_id if trial else None,
         trial_stage=trial.trial.stage if trial and trial.trial else None,
         trial_ending=trial.trial.ending if trial and trial.trial else None,
+        rollbacks=await _rollbacks(connection, trial) if trial else (),
         next_incident=free.get("incident", 1),
         next_request=free.get("request", 1),
         next_action=free.get("action", 1),
@@ -114,6 +115,14 @@ async def _trial_of(connection: AsyncConnection, run_id: RunId) -> Run | None:
     child = runs.c.value["trial"]["plan"]["child_run_id"].as_string()
     found = await _values(connection, Run, select(runs.c.value).where(child == run_id))
     return max(found, key=_newest_trial, default=None)
+
+
+async def _rollbacks(connection: AsyncConnection, old: Run) -> tuple[Action, ...]:
+    """Return the rollbacks of the old run's newest trial, oldest first."""
+    kind = actions.c.value["plan"]["kind"].as_string()
+    since = old.trial.request if old.trial else 0
+    of_trial = actions.c.run_id == old.run_id, actions.c.request > since, kind == "rollback"
+    return await _values(connection, Action, select(actions.c.value).where(*of_trial).order_by(actions.c.number))
 
 
 def _newest_trial(run: Run) -> tuple[bool, int]:

@@ -22,7 +22,8 @@ def _findings(prepared: Preparation) -> Iterator[PreflightFinding]:
             yield PAIRED.finding(
                 Weight.BLOCKS,
                 f"{other.run_id}, the other run of its trial, lives: {names} (measured)",
-                f"one of the two trains: end the other first, `/hero stop {other.run_id}`",
+                "one of the two trains: the cut-over or the rollback of a trial under way ends the other itself; after "
+                f"the trial end it first, `/hero stop {other.run_id}`",
             )
 
 

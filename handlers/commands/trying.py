@@ -134,7 +134,9 @@ def _asked_again(question: Question, record: Record, trial: Trial, person: Perso
     if trial.stage not in {Stage.CONTROL_COMPLETE, Stage.FORKED, Stage.RUNNING}:
         return _Refused(why=f"there is nothing to ask now, the trial is at: {STAGE_WORDS[trial.stage]}")
     after = trial.model_copy(update={"question_wanted_by": person.name, "told": {}})
-    answer = f"Hero looks at the trial of {trial.plan.child_run_id} now and puts the question once more if it holds."
+    is_compared = trial.stage is Stage.RUNNING
+    when = "once every gate passes, or ten minutes after the end of the window" if is_compared else "if it holds"
+    answer = f"Hero looks at the trial of {trial.plan.child_run_id} now and puts the question once more {when}."
     return _After(trial=after, what="trial_question_wanted", answer=answer)
 
 

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 from bot.model.action import Action, ActionState
 from bot.model.conduct import Stage, Trial
+from bot.model.durations import say_duration
 from bot.model.job import Job
 from bot.model.plan import RequestState
 from bot.model.reading import Known
@@ -259,7 +260,7 @@ def _progress(scene: Scene, found: Comparison) -> Decision:
     quiet = (f"quiet {found.quiet.outcome}",) if found.quiet else ()
     step = scene.look.child_step
     has_begun = step is not None and step >= found.window.first_step
-    reached = f"the child has reached step {step} of {found.window.last_step}"
+    reached = f"the child has reached step {step}, the window ends with step {found.window.last_step}"
     begun = reached if has_begun else "no step of the child yet"
     return _say(
         scene,
@@ -272,7 +273,8 @@ def _progress(scene: Scene, found: Comparison) -> Decision:
             *_gap(scene),
             *_report(scene.trial),
         ),
-        "an update comes when a gate's word changes, and the question for go or no-go at the end of the window",
+        "an update comes when a gate's word changes; the question for go or no-go comes once all of them pass, or "
+        f"{say_duration(_LATE)} after the child has left the window",
         about=(str(has_begun), *outcomes, *quiet, *_late(scene)),
         severity=Severity.INFO,
     )

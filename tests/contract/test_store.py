@@ -24,6 +24,7 @@ from bot.model.incident import Incident
 from bot.model.plan import RequestState
 from bot.model.record import Decision, Telling
 from bot.model.run import Instance, Progress, Run, RunState
+from bot.model.trialplan import RollbackPlan
 from bot.model.value import CheckId, JobId, RunId
 from bot.model.verdict import Finding, Severity
 from bot.redaction import Redactor
@@ -726,6 +727,22 @@ async def test_every_action_and_request_of_a_trial_under_way_stays_on_record(
     assert record is not None
     assert [each.number for each in record.requests] == list(range(oldest, 31))
     assert [each.grant.request for each in record.actions] == list(range(oldest, 31))
+
+
+async def test_the_rollbacks_of_its_trial_are_on_a_child_s_record(store: Store) -> None:
+    """They are the old run's, and stop the child's job."""
+    plan = a_trial_plan(run_id=RUN)
+    trial = Trial(plan=plan, request=3, agreed_by=ANN, agreed_at=START, stage=Stage.NO_GO)
+    back = RollbackPlan(run_id=RUN, trial=plan.digest, child_run_id=plan.child_run_id, stop=None, launch=None)
+    asked = [a_request(number).model_copy(update={"state": RequestState.GRANTED}) for number in (2, 4, 5)]
+    done = [an_action(each.number, each).model_copy(update={"state": ActionState.DONE}) for each in asked]
+    rollbacks = [each.model_copy(update={"plan": back}) for each in done[:2]]
+    await apply(store, Decision(run=Run(run_id=RUN, trial=trial), requests=tuple(asked), actions=(*rollbacks, done[2])))
+
+    async with store.transaction() as tx:
+        child = await tx.record(plan.child_run_id)
+
+    assert child.rollbacks == (rollbacks[1],), "neither an earlier trial's nor what is no rollback"
 
 
 async def test_a_number_is_never_given_twice(store: Store, file: Path) -> None:

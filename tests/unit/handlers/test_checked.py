@@ -14,13 +14,14 @@ from bot.model.event import RunChecked
 from bot.model.incident import Acknowledged, Incident, Open, Resolved, open_incident
 from bot.model.job import JobState
 from bot.model.plan import Grant, Request, RequestState
-from bot.model.planned import NoPlan, RelaunchPlan
+from bot.model.planned import NoPlan, RelaunchPlan, StopPlan
 from bot.model.reading import Gap, Unknown
 from bot.model.record import Decision, Record
 from bot.model.run import Progress, Run, RunState
 from bot.model.snapshot import Checkpoint, Snapshot, Source
+from bot.model.trialplan import RollbackPlan
 from bot.model.update import Update, UpdateKind
-from bot.model.value import CheckId, PersonName
+from bot.model.value import CheckId, PersonName, RunId
 from bot.model.verdict import (
     Fail,
     Finding,
@@ -908,3 +909,24 @@ def test_progress_takes_the_pace_of_one_launch_and_forgets_it_with_the_next() ->
     assert relaunched.run.progress == Progress(
         step=810, step_at=later(10), loss=2.0, checkpoint_step=None, steps_per_s=None
     )
+
+
+def test_a_rollback_of_the_old_run_ends_the_child_and_nobody_is_blamed_for_it() -> None:
+    known = watched().model_copy(update={"trial_of": "hero-old", "trial_stage": Stage.NO_GO})
+    killed = job(JobState.KILLED, finished_at=later(10))
+    plan = RollbackPlan(
+        run_id=RunId("hero-old"),
+        trial="0",
+        child_run_id=RUN,
+        stop=StopPlan(run_id=RUN, stop=JOB, instance=killed.instance_id),
+        launch=None,
+    )
+    grant = Grant(request=1, run_id=plan.run_id, digest="0", by=ADA, at=AT, expires_at=later(60))
+    rollback = Action(number=1, run_id=plan.run_id, plan=plan, grant=grant).begun(StepName.STOP, AT)
+
+    look = snapshot(later(15), jobs=killed, checkpoints=SAVED)
+    ours = check(known.model_copy(update={"rollbacks": (rollback,)}), look, fails(is_recoverable=False))
+    a_stranger_s = check(known, look, fails(is_recoverable=False))
+
+    assert ours.incidents == ()
+    assert len(a_stranger_s.incidents) == 1

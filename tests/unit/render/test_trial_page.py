@@ -4,7 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bot.model.conduct import Ending, Stage
@@ -185,6 +185,8 @@ NUMBER = st.none() | st.floats(allow_nan=False, allow_infinity=False)
     high=NUMBER,
     delta=NUMBER,
 )
+@example(line="x mean <= +1", low=None, high=None, delta=-1.6645306804280703e308)
+@example(line="x mean <= +1", low=-1.7e308, high=1.7e308, delta=5e-324)
 def test_a_gates_line_stays_on_the_page_whatever_was_measured(
     line: str, low: float | None, high: float | None, delta: float | None
 ) -> None:
