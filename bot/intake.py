@@ -253,10 +253,13 @@ class Intake:
         """Store a decision; a request that it decides is redeemed first, by whoever comes first (field report R43).
 
         A no that takes back what was open no more, as a yes before anything was changed by it, has nothing to redeem.
+        A yes always has.
         """
         over = {each.number for each in record.requests if each.state is not RequestState.OPEN}
         for request in decision.requests:
-            decided = request.state in {RequestState.GRANTED, RequestState.DENIED} and request.number not in over
+            decided = request.state is RequestState.GRANTED or (
+                request.state is RequestState.DENIED and request.number not in over
+            )
             if decided and not await tx.redeem(request.number, request):
                 raise Conflict(request.name)
         await tx.apply(decision, record.run_id, at)

@@ -25,6 +25,7 @@ from bot.dispatcher import Dispatcher
 from bot.model.action import Action, ActionState, StepName
 from bot.model.allowance import Allowance, AllowedKind
 from bot.model.audit import ATTEMPTS
+from bot.model.conduct import Stage, Trial
 from bot.model.delivery import ChannelName, Posted
 from bot.model.event import Inbound, Place, Said, Unsaid
 from bot.model.person import Actor, Person, Standing
@@ -32,6 +33,7 @@ from bot.model.plan import Grant, Request, RequestState
 from bot.model.reading import Gap, Known, Reading, Unknown
 from bot.model.record import Decision
 from bot.model.run import Run, RunState
+from bot.model.trialplan import RollbackPlan
 from bot.model.value import RunId
 from bot.model.verbs import VERBS
 from bot.redaction import Redactor
@@ -40,6 +42,7 @@ from bot.store.store import Store
 from tests.fakes.clock import FakeClock
 from tests.fakes.decisions import a_plan
 from tests.fakes.snapshots import AT, RUN, contract, instance
+from tests.unit.actions.trial_world import a_trial_plan
 from tests.unit.handlers.scene import ADA, BOB, MEMBER, RULES, OneCommand, console, record, request
 
 OTHER = RunId("other-run")
@@ -627,6 +630,25 @@ async def test_a_no_that_comes_when_the_world_was_changed_already_says_so(desk: 
     assert action.state == "granted"
     (entry,) = await desk.attempts()
     assert entry.why == "already_decided"
+
+
+async def test_a_no_to_a_void_rollback_of_a_trial_under_way_is_a_no_and_a_yes_to_it_grants_nothing(desk: Desk) -> None:
+    """The yes in advance would begin the next one by itself; who sees the first one fail can still say no."""
+    plan = a_trial_plan(run_id=RUN)
+    trial = Trial(plan=plan, request=3, agreed_by=ADA, agreed_at=AT, stage=Stage.NO_GO)
+    back = RollbackPlan(run_id=RUN, trial=plan.digest, child_run_id=plan.child_run_id, stop=None, launch=None)
+    void = over(RequestState.VOID, plan=back)
+    known = Run(run_id=RUN, state=RunState.FAILED, last_checked_at=AT, trial=trial)
+    await desk.put((void,), (action_of(void).model_copy(update={"state": ActionState.VOID}),), run=known)
+
+    await desk.happens(on_slack("approve R7"), "yes")
+    await desk.happens(on_slack("deny R7"), "no")
+
+    assert [each.state for each in await desk.grants()] == ["void"]
+    assert [each.what for each in await desk.attempts()] == ["decision_refused", "denied"]
+    after = await desk.store.record(RUN)
+    assert after is not None
+    assert [each.state for each in after.requests if each.number == 7] == [RequestState.DENIED]
 
 
 @pytest.mark.parametrize("first", ["approve R7", "deny R7"])
