@@ -47,7 +47,12 @@ def compare(
         gates=judged,
         quiet=quiet,
         others=_others(control, child, gates, window, (old, new)),
-        notes=(*_executions("control", control, window, old), *_executions("child", child, window, new), *_odd(judged)),
+        notes=(
+            *_executions("control", control, window, old),
+            *_executions("child", child, window, new),
+            *_late_start(control, child, gates, window, (old, new)),
+            *_odd(judged),
+        ),
     )
 
 
@@ -91,6 +96,31 @@ def _executions(name: str, history: History, window: Window, chosen: int) -> tup
         return ()
     numbers = ", ".join(map(str, found))
     return (f"attempts {numbers} of the {name} logged steps of the window; only {chosen}, the newest, is compared",)
+
+
+def _late_start(
+    control: History, child: History, gates: tuple[Gate, ...], window: Window, executions: tuple[int, int]
+) -> tuple[str, ...]:
+    """Say that the window's first steps can never be compared.
+
+    A trainer that logs a step before it saves it begins one step behind the checkpoint. A child that came back lacks
+    steps for another reason.
+    """
+    if len(child.executions(window.first_step)) > 1:
+        return ()
+    firsts: dict[tuple[int, int], list[str]] = {}
+    for metric in dict.fromkeys(gate.metric for gate in gates):
+        sides = (figure_of(control, metric), figure_of(child, metric))
+        if sides[0] is None or sides[1] is None:
+            continue
+        mine, theirs = take_side(sides[0], executions[0], window), take_side(sides[1], executions[1], window)
+        if mine.steps.size and theirs.steps.size and theirs.steps[0] > mine.steps[0]:
+            firsts.setdefault((int(theirs.steps[0]), int(mine.steps[0])), []).append(metric)
+    return tuple(
+        f"the child's {', '.join(names)} begins with step {begun} and not with {due}, so the window cannot become "
+        f"whole; where the trainer is like that, the next trial agrees on `[trial] first_step = {begun}`"
+        for (begun, due), names in firsts.items()
+    )
 
 
 def _odd(judged: tuple[Judged, ...]) -> tuple[str, ...]:

@@ -119,3 +119,18 @@ def test_figures_without_a_gate_are_told_all_the_same() -> None:
     assert moved.metric == "mfu"
     assert moved.mean_delta == pytest.approx(deltas.mean())
     assert abs(moved.max_delta) == pytest.approx(np.abs(deltas).max())
+
+
+def test_a_child_that_begins_behind_the_windows_first_step_is_told_at_its_first_row() -> None:
+    """It logged a step before it saved it, and nobody agreed on a ``first_step``: waiting for that row is in vain."""
+    late = History({name: figure(each.values[1:4], each.steps[1:4]) for name, each in _SAME.figures.items()})
+    retried = History({name: figure(each.values[1:4], each.steps[1:4], 2) for name, each in _SAME.figures.items()})
+    lost = Figure(STEPS[1:2], np.zeros(1, np.int64), batches(1)[1:2])
+    again = History({"loss": Figure(*(np.concatenate(both) for both in _columns(lost, retried.figures["loss"])))})
+
+    (said,) = _compare(late, "loss mean <= +0.001", "mfu mean >= -2%").notes
+
+    assert said.startswith("the child's loss, mfu begins with step 1001 and not with 1000")
+    assert "`[trial] first_step = 1001`" in said
+    assert not any("begins" in note for note in _compare(again, "loss mean <= +0.001").notes)
+    assert _compare(_SAME, "loss mean <= +0.001").notes == ()
