@@ -145,7 +145,8 @@ def _assert_one_new_life(scene: Scene) -> None:
     assert scene.ask_database("SELECT count(*), min(state) FROM actions") == [(1, "done")]
     assert scene.slack.mistakes == []
     assert scene.github.mistakes == ()
-    headlines = [post.shown.splitlines()[0] for post in scene.posts]
+    # On a busy machine a watch that looks every second is late more than once, and says so in the same words.
+    headlines = [line for post in scene.posts if "Hero did not look" not in (line := post.shown.splitlines()[0])]
     assert len(headlines) == len(set(headlines))
     _assert_whole_record(scene)
 
